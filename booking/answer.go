@@ -114,7 +114,7 @@ func (a answer) problem() *Error {
 func fieldPaths(errs []FieldError) []string {
 	var paths []string
 	for _, f := range errs {
-		if len(paths) < 16 && made(f.Field, 64, lower+digits+"_.[]") {
+		if len(paths) < 16 && made(f.Field, 64, lower+digits+"_.[]-") {
 			paths = append(paths, f.Field)
 		}
 	}

@@ -136,7 +136,8 @@ type Problem struct {
 
 // FieldError says what is wrong with one field.
 type FieldError struct {
-	// Field is a path into the request, as passengers[0].given_name.
+	// Field is a path into the body, as passengers[0].given_name, or the name of a
+	// parameter or header in lower case.
 	Field  string `json:"field"`
 	Detail string `json:"detail"`
 }
