@@ -1,0 +1,88 @@
+package fake
+
+import "time"
+
+// keyState is what is known of an idempotency key when a request comes with it.
+type keyState int
+
+const (
+	keyNew     keyState = iota // now running, until finish or release
+	keyRunning                 // an earlier request with it still runs
+	keyReused                  // it stands for other content
+	keyKept                    // its answer is kept
+)
+
+// keeper keeps first answers under idempotency keys. Its methods want the lock
+// of its owner.
+type keeper[A any] struct {
+	lifetime time.Duration // from the answer on; 0 = for ever
+	entries  map[string]*kept[A]
+	// order has the keys whose answer is kept, oldest first, so that what has
+	// outlived its time can be dropped without a walk over all.
+	order []*kept[A]
+}
+
+type kept[A any] struct {
+	key     string
+	content [32]byte
+	done    bool
+	at      time.Time // of the answer; set if done
+	answer  A         // set if done
+}
+
+// begin tells what is known of the key and, if nothing is, takes it.
+func (k *keeper[A]) begin(key string, content [32]byte, now time.Time) (keyState, A) {
+	k.expire(now)
+	var none A
+	e, ok := k.entries[key]
+	switch {
+	case !ok:
+		if k.entries == nil {
+			k.entries = map[string]*kept[A]{}
+		}
+		k.entries[key] = &kept[A]{key: key, content: content}
+		return keyNew, none
+	case e.content != content:
+		return keyReused, none
+	case !e.done:
+		return keyRunning, none
+	}
+	return keyKept, e.answer
+}
+
+// finish keeps the answer under a key that begin took.
+func (k *keeper[A]) finish(key string, answer A, now time.Time) {
+	e := k.entries[key]
+	if e == nil || e.done {
+		return // forgotten meanwhile
+	}
+	e.done, e.at, e.answer = true, now, answer
+	k.order = append(k.order, e)
+}
+
+// release gives back a key that begin took, as if it had never been used.
+func (k *keeper[A]) release(key string) {
+	if e := k.entries[key]; e != nil && !e.done {
+		delete(k.entries, key)
+	}
+}
+
+// forget drops every kept answer. Keys that run stay.
+func (k *keeper[A]) forget() {
+	for _, e := range k.order {
+		delete(k.entries, e.key)
+	}
+	k.order = nil
+}
+
+func (k *keeper[A]) expire(now time.Time) {
+	if k.lifetime == 0 {
+		return
+	}
+	n := 0
+	for n < len(k.order) && now.Sub(k.order[n].at) >= k.lifetime {
+		delete(k.entries, k.order[n].key)
+		n++
+	}
+	k.order = k.order[n:]
+}

@@ -1,0 +1,101 @@
+package fake
+
+import (
+	"errors"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// serving carries a handler over sockets and over memory, and owns every
+// goroutine and connection that this takes. The zero value is ready.
+type serving struct {
+	loops sync.WaitGroup // Serve calls
+	conns sync.WaitGroup // connections that a server has accepted
+
+	mu         sync.Mutex // guards what follows
+	closed     bool
+	servers    []*http.Server
+	transports []*http.Transport
+	memory     *memoryListener // nil before the first transport
+}
+
+var errServerClosed = errors.New("fake: the server is closed: make a new one")
+
+// listen serves h on a TCP address, and returns the address that it got.
+func (s *serving) listen(address string, h http.Handler) (string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return "", errServerClosed
+	}
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return "", err
+	}
+	s.serveLocked(l, h)
+	return l.Addr().String(), nil
+}
+
+// transport is a new transport that reaches h over memory, whatever the host is.
+// Its idle connections are closed by close.
+func (s *serving) transport(h http.Handler) *http.Transport {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.memory == nil {
+		s.memory = newMemoryListener()
+		if s.closed {
+			s.memory.Close()
+		} else {
+			s.serveLocked(s.memory, h)
+		}
+	}
+	t := &http.Transport{DialContext: s.memory.dial, MaxIdleConnsPerHost: 16}
+	s.transports = append(s.transports, t)
+	return t
+}
+
+func (s *serving) serveLocked(l net.Listener, h http.Handler) {
+	server := &http.Server{
+		Handler:           h,
+		ReadHeaderTimeout: 10 * time.Second,
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          log.New(io.Discard, "", 0),
+		ConnState: func(_ net.Conn, state http.ConnState) {
+			switch state {
+			case http.StateNew:
+				s.conns.Add(1)
+			case http.StateClosed, http.StateHijacked:
+				s.conns.Done()
+			}
+		},
+	}
+	s.servers = append(s.servers, server)
+	s.loops.Go(func() { server.Serve(l) })
+}
+
+// close cuts every connection and returns when all that it owned has ended. What
+// the handler does by then is the handler's to end. It may be called again.
+func (s *serving) close() {
+	s.mu.Lock()
+	s.closed = true
+	servers, transports := s.servers, s.transports
+	s.mu.Unlock()
+	for _, server := range servers {
+		server.Close()
+	}
+	s.loops.Wait()
+	// A connection that was accepted while Close went through the others was
+	// missed by it, and is known by now.
+	for _, server := range servers {
+		server.Close()
+	}
+	s.conns.Wait()
+	for _, t := range transports {
+		t.CloseIdleConnections()
+	}
+}
