@@ -1,0 +1,194 @@
+package fake
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tetherkube/tether/booking"
+)
+
+// BookingEntry is what the journal says of one request, or of the landing of one
+// that came late.
+type BookingEntry struct {
+	Seq    int           // 1, 2, … in the order of arrival
+	Time   time.Time     // of arrival
+	Since  time.Duration // from the making of the server to Time
+	Caller string        // never the token itself; empty where none was accepted
+
+	Op        booking.Operation // empty for a path that the contract does not have
+	Method    string
+	Reference string // the client_reference that it is about, where known
+	Key       string // its Idempotency-Key
+	BookingID string // the booking that it is about, where known
+
+	// Effect says that this request changed what is booked. A replay has none.
+	Effect bool
+	// Late says that this is no arrival but a landing: see BookingLateCommit.
+	Late bool
+	// Replayed says that the answer was kept from an earlier request.
+	Replayed bool
+	// Status is the HTTP status that was answered. It is 0 while the request runs,
+	// where the connection was cut, and for a landing.
+	Status int
+	// Problem is the kind of problem that was answered, or that a landing met.
+	Problem booking.Kind
+	// Faults are those that met the request.
+	Faults []BookingFaultKind
+	// Done says that the entry does not change any more.
+	Done bool
+}
+
+// String is one line, without the date, so that two runs can be compared.
+func (e BookingEntry) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "#%d +%v ", e.Seq, e.Since.Round(time.Millisecond))
+	if e.Op == "" {
+		b.WriteString(e.Method + " (no such operation)")
+	} else {
+		b.WriteString(string(e.Op))
+	}
+	for _, f := range [][2]string{{"caller", e.Caller}, {"ref", e.Reference}, {"key", e.Key}, {"id", e.BookingID}} {
+		if f[1] != "" {
+			fmt.Fprintf(&b, " %s=%s", f[0], f[1])
+		}
+	}
+	switch {
+	case !e.Done:
+		b.WriteString(" running")
+	case e.Late:
+		b.WriteString(" landed late")
+	case e.Status == 0:
+		b.WriteString(" cut")
+	default:
+		fmt.Fprintf(&b, " %d", e.Status)
+	}
+	if e.Problem != "" {
+		b.WriteString(" " + string(e.Problem))
+	}
+	if e.Effect {
+		b.WriteString(" EFFECT")
+	}
+	if e.Replayed {
+		b.WriteString(" replayed")
+	}
+	for _, f := range e.Faults {
+		b.WriteString(" fault=" + string(f))
+	}
+	return b.String()
+}
+
+// bookingJournal holds the entries.
+type bookingJournal struct {
+	start time.Time
+	limit int
+	log   func(BookingEntry) // nil for none; called without the lock
+
+	mu      sync.Mutex // guards what follows
+	seq     int
+	entries []*BookingEntry
+	creates map[string]int // creates that took effect, by reference; outlives dropped entries
+	changed chan struct{}  // closed and replaced at every change
+}
+
+func newBookingJournal(limit int, log func(BookingEntry)) *bookingJournal {
+	return &bookingJournal{start: time.Now(), limit: limit, log: log, creates: map[string]int{}, changed: make(chan struct{})}
+}
+
+// add appends an entry and gives it its number and time.
+func (j *bookingJournal) add(e BookingEntry) *BookingEntry {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.seq++
+	e.Seq, e.Time = j.seq, time.Now()
+	e.Since = e.Time.Sub(j.start)
+	if len(j.entries) >= j.limit {
+		j.entries = j.entries[1:]
+	}
+	j.entries = append(j.entries, &e)
+	j.announceLocked()
+	return &e
+}
+
+// update changes an entry that add gave out.
+func (j *bookingJournal) update(e *BookingEntry, f func(*BookingEntry)) {
+	j.mu.Lock()
+	effect, done := e.Effect, e.Done
+	f(e)
+	if e.Effect && !effect && e.Op == booking.OpCreate {
+		j.creates[e.Reference]++
+	}
+	finished := e.Done && !done
+	snapshot := e.clone()
+	j.announceLocked()
+	j.mu.Unlock()
+	if finished && j.log != nil {
+		j.log(snapshot)
+	}
+}
+
+func (e *BookingEntry) clone() BookingEntry {
+	c := *e
+	c.Faults = append([]BookingFaultKind(nil), e.Faults...)
+	return c
+}
+
+func (j *bookingJournal) announceLocked() {
+	close(j.changed)
+	j.changed = make(chan struct{})
+}
+
+func (j *bookingJournal) snapshot() ([]BookingEntry, <-chan struct{}) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	entries := make([]BookingEntry, 0, len(j.entries))
+	for _, e := range j.entries {
+		entries = append(entries, e.clone())
+	}
+	return entries, j.changed
+}
+
+// Journal is every entry so far, oldest first, up to JournalLimit of the newest.
+// The slice is the caller's.
+func (s *BookingServer) Journal() []BookingEntry {
+	entries, _ := s.journal.snapshot()
+	return entries
+}
+
+// Transcript is the journal for people, one line for each entry.
+func (s *BookingServer) Transcript() string {
+	var b strings.Builder
+	for _, e := range s.Journal() {
+		b.WriteString(e.String() + "\n")
+	}
+	return b.String()
+}
+
+// Await waits until an entry that match accepts is in the journal, and answers
+// the first such. An entry is looked at when it arrives, takes effect, and is
+// done. Where ctx ends first, the error holds the transcript.
+func (s *BookingServer) Await(ctx context.Context, match func(BookingEntry) bool) (BookingEntry, error) {
+	for {
+		entries, changed := s.journal.snapshot()
+		for _, e := range entries {
+			if match(e) {
+				return e, nil
+			}
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return BookingEntry{}, fmt.Errorf("fake: no such entry in the booking server's journal: %w\n%s", context.Cause(ctx), s.Transcript())
+		}
+	}
+}
+
+// CreatesInEffect is the number of creates with the reference that ever took
+// effect, whatever became of the bookings, for all callers together.
+func (s *BookingServer) CreatesInEffect(reference string) int {
+	s.journal.mu.Lock()
+	defer s.journal.mu.Unlock()
+	return s.journal.creates[reference]
+}
