@@ -31,7 +31,7 @@ import (
 // +kubebuilder:printcolumn:name=Price,type=string,priority=1,JSONPath=`.status.price.amount`
 // +kubebuilder:printcolumn:name=Currency,type=string,priority=1,JSONPath=`.status.price.currency`
 // +kubebuilder:printcolumn:name=Message,type=string,priority=1,JSONPath=`.status.conditions[?(@.type=="Ready")].message`
-// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.state) || oldSelf.status.state != 'flown' || self.spec == oldSelf.spec",message="the flight has been flown: a flown ticket's spec does not change. Create a new Ticket for another flight"
+// +kubebuilder:validation:XValidation:rule="!has(oldSelf.status) || !has(oldSelf.status.state) || oldSelf.status.state != 'flown' || self.spec == oldSelf.spec",fieldPath=".spec",message="the flight has been flown: a flown ticket's spec does not change. Create a new Ticket for another flight"
 type Ticket struct {
 	metav1.TypeMeta `json:",inline"`
 
