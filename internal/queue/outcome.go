@@ -1,0 +1,120 @@
+package queue
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// Kind is how a pass ended, as far as the key's next pass goes.
+type Kind uint8
+
+const (
+	Done    Kind = iota // at the next change, or the poll; failures are forgotten
+	After               // Delay ± 10 % later; failures are forgotten
+	Backoff             // after the key's backoff, which grows
+	Hold                // not before Delay, whatever happens
+	Stall               // at a Change or a Related event, or the poll
+	Again               // at once: the pass saw something that is no longer so
+	Forget              // never, unless something is added: the object is gone
+)
+
+// Outcome of a pass. Poll is the drift poll's interval, used by Done and Stall;
+// zero means none. Delay belongs to After and Hold.
+type Outcome struct {
+	Kind  Kind
+	Delay time.Duration
+	Poll  time.Duration
+}
+
+// Done ends the pass of a key that Get handed out, and schedules the next. late
+// is judged only now: a cause found by comparing what the pass acted on with what
+// is stored (zero: nothing came).
+func (q *Queue[K]) Done(key K, o Outcome, late Cause) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	e := q.entries[key]
+	if e == nil || e.state != running {
+		return
+	}
+	now := time.Now()
+	came := max(e.cause, late)
+	e.state, e.cause = idle, none
+	q.running--
+	q.settleLocked(e, o, now)
+	if q.closed {
+		return
+	}
+	if came != none {
+		q.addLocked(e, came, now)
+	}
+	if e.state == idle && e.index < 0 && !e.stalled {
+		q.restLocked(e, now)
+	}
+}
+
+// settleLocked writes the outcome into the idle entry.
+func (q *Queue[K]) settleLocked(e *entry[K], o Outcome, now time.Time) {
+	e.stalled = o.Kind == Stall
+	e.hold, e.until = time.Time{}, time.Time{}
+	if o.Kind != Backoff && o.Kind != Hold {
+		e.failures = 0
+	}
+	if q.closed {
+		return
+	}
+	switch o.Kind {
+	case Done, Stall:
+		if o.Poll > 0 {
+			q.wakeLocked(e, now.Add(q.poll(e, o.Poll)), Background)
+		}
+	case After:
+		q.wakeLocked(e, now.Add(jitter(o.Delay, 0.1)), Retry)
+	case Backoff:
+		e.failures++
+		e.until = now.Add(q.backoff(e.failures))
+		q.wakeLocked(e, e.until, Retry)
+	case Hold:
+		e.hold = now.Add(o.Delay)
+		q.wakeLocked(e, e.hold, Retry)
+	case Again:
+		if at := q.floorLocked(e, now); at.After(now) {
+			q.wakeLocked(e, at, Retry)
+		} else {
+			q.pushLocked(e, Retry, now)
+		}
+	}
+}
+
+// poll jitters the interval by a tenth; the first one of a key is spread over
+// the whole interval, since after a start all keys were Done at about one time.
+func (q *Queue[K]) poll(e *entry[K], every time.Duration) time.Duration {
+	if !e.polled {
+		e.polled = true
+		return time.Duration(float64(every) * (0.1 + 0.9*rand.Float64()))
+	}
+	return jitter(every, 0.1)
+}
+
+// backoff doubles from MinBackoff to MaxBackoff; the jitter takes up to a fifth
+// off, so that the bound holds.
+func (q *Queue[K]) backoff(failures int) time.Duration {
+	d := q.opts.MinBackoff
+	for range failures - 1 {
+		if d >= q.opts.MaxBackoff/2 {
+			d = q.opts.MaxBackoff
+			break
+		}
+		d *= 2
+	}
+	d = min(d, q.opts.MaxBackoff)
+	return time.Duration(float64(d) * (1 - 0.2*rand.Float64()))
+}
+
+// restLocked drops an entry that holds nothing but its floor, when that is over.
+func (q *Queue[K]) restLocked(e *entry[K], now time.Time) {
+	if !e.floor.After(now) {
+		q.forgetLocked(e)
+		return
+	}
+	q.wakeLocked(e, e.floor, Lanes)
+}

@@ -1,0 +1,285 @@
+package store
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strconv"
+	"sync"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+type cm = *corev1.ConfigMap
+
+func at(name string, version int) cm {
+	return &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{
+		Namespace: "ns", Name: name, UID: types.UID(name), ResourceVersion: strconv.Itoa(version),
+	}}
+}
+
+func setup() (*Store[cm], *[]string) {
+	s := New[cm]()
+	var heard []string
+	s.Subscribe(func(c Change[cm]) {
+		line := ""
+		if c.HasOld {
+			line += c.Old.Name + "@" + c.Old.ResourceVersion
+		}
+		line += "→"
+		if c.HasNew {
+			line += c.New.Name + "@" + c.New.ResourceVersion
+		}
+		if c.By != nil {
+			line += " by " + fmt.Sprint(c.By.Owner)
+		}
+		if c.Only != nil {
+			line += " for " + fmt.Sprint(c.Only)
+		}
+		heard = append(heard, line)
+	})
+	return s, &heard
+}
+
+func version(s *Store[cm], name string) string {
+	obj, ok := s.Get(Key{Namespace: "ns", Name: name})
+	if !ok {
+		return ""
+	}
+	return obj.ResourceVersion
+}
+
+func wants(t *testing.T, got, want string) {
+	t.Helper()
+	if got != want {
+		t.Fatalf("got %q, want %q", got, want)
+	}
+}
+
+func heardIs(t *testing.T, heard *[]string, want ...string) {
+	t.Helper()
+	if !slices.Equal(*heard, want) {
+		t.Fatalf("heard %q, want %q", *heard, want)
+	}
+}
+
+var key, me = Key{Namespace: "ns", Name: "a"}, Origin{Owner: "me", Key: Key{Name: "k"}}
+
+func TestALateEventDoesNotHideAnOwnWrite(t *testing.T) {
+	t.Parallel()
+	s, heard := setup()
+	s.Apply(at("a", 1))
+	s.BeginWrite(key, me).Answered(at("a", 3))
+	s.Apply(at("a", 2))
+	s.Apply(at("a", 3))
+	wants(t, version(s, "a"), "3")
+	heardIs(t, heard, "→a@1", "a@1→a@3 by me")
+}
+
+func TestAnOwnWriteSeenByEventBeforeItsAnswerIsHeardOnceAsItsOwn(t *testing.T) {
+	t.Parallel()
+	s, heard := setup()
+	s.Apply(at("a", 1))
+	w := s.BeginWrite(key, me)
+	s.Apply(at("a", 2))
+	w.Answered(at("a", 2))
+	heardIs(t, heard, "→a@1", "a@1→a@2 by me")
+}
+
+func TestAForeignChangeDuringAnOwnWriteIsHeardByTheWriterToo(t *testing.T) {
+	t.Parallel()
+	s, heard := setup()
+	s.Apply(at("a", 1))
+	w := s.BeginWrite(key, me)
+	s.Apply(at("a", 2)) // somebody else's
+	s.Apply(at("a", 3)) // this write's
+	w.Answered(at("a", 3))
+	heardIs(t, heard, "→a@1", "a@1→a@2 by me", "a@2→a@3 by me", "a@1→a@3 for me")
+	*heard = nil
+	w = s.BeginWrite(key, me)
+	s.Apply(at("a", 4))
+	w.Failed()
+	heardIs(t, heard, "a@3→a@4 by me", "a@3→a@4 for me")
+}
+
+func TestTheAnswerToAReleaseDoesNotBringTheObjectBack(t *testing.T) {
+	t.Parallel()
+	s, _ := setup()
+	released := at("a", 2)
+	released.DeletionTimestamp = &metav1.Time{}
+	s.Apply(at("a", 1))
+	w := s.BeginWrite(key, me)
+	s.Remove(at("a", 3))
+	w.Answered(released)
+	wants(t, version(s, "a"), "")
+
+	s.Apply(at("a", 4))
+	gone := at("a", 5)
+	gone.DeletionTimestamp = &metav1.Time{}
+	s.BeginWrite(key, me).Answered(gone)
+	wants(t, version(s, "a"), "")
+}
+
+func TestOnlyAnAuthoritativeListTurnsAnObjectBack(t *testing.T) {
+	t.Parallel()
+	s, _ := setup()
+	s.Apply(at("a", 10))
+	l := s.StartList(false)
+	s.Replace("", []cm{at("a", 5)}, "5", l)
+	wants(t, version(s, "a"), "10")
+	s.Replace("", nil, "5", l) // older than the object: it may have been made since
+	wants(t, version(s, "a"), "10")
+	l = s.StartList(true)
+	s.Replace("", []cm{at("a", 5)}, "5", l)
+	wants(t, version(s, "a"), "5")
+	s.Replace("", nil, "4", s.StartList(true))
+	wants(t, version(s, "a"), "")
+}
+
+func TestWhatWasWrittenAfterAListWasAskedForStays(t *testing.T) {
+	t.Parallel()
+	s, _ := setup()
+	s.Apply(at("a", 10))
+	l := s.StartList(true)
+	s.BeginWrite(key, me).Answered(at("a", 12))
+	s.BeginWrite(Key{Namespace: "ns", Name: "b"}, me).Answered(at("b", 13))
+	s.Replace("", []cm{at("a", 10)}, "11", l)
+	wants(t, version(s, "a"), "12")
+	wants(t, version(s, "b"), "13")
+}
+
+func TestAListReplacesOneNamespaceAndTellsWhatIsGone(t *testing.T) {
+	t.Parallel()
+	s, heard := setup()
+	other := at("x", 1)
+	other.Namespace = "other"
+	s.Apply(other)
+	s.Apply(at("a", 1))
+	*heard = nil
+	s.Replace("ns", []cm{at("b", 2)}, "2", s.StartList(true))
+	if s.Len() != 2 || len(s.List("other")) != 1 || len(s.List("ns")) != 1 || len(s.List("")) != 2 {
+		t.Fatalf("left: %v", s.List(""))
+	}
+	heardIs(t, heard, "→b@2", "a@1→")
+}
+
+func TestVersionsThatDoNotCompareAreTakenAsTheyCome(t *testing.T) {
+	t.Parallel()
+	s, heard := setup()
+	odd := func(v string) cm { o := at("a", 0); o.ResourceVersion = v; return o }
+	s.Apply(odd("f-9"))
+	s.Apply(odd("f-9"))
+	s.Apply(odd("f-1"))
+	wants(t, version(s, "a"), "f-1")
+	heardIs(t, heard, "→a@f-9", "a@f-9→a@f-1")
+}
+
+func TestAnIndexFollowsWhatTheStoreShows(t *testing.T) {
+	t.Parallel()
+	s, _ := setup()
+	x := s.NewIndex(func(o cm) []string { return []string{o.Labels["l"]} })
+	a := at("a", 1)
+	a.Labels = map[string]string{"l": "red"}
+	s.Apply(a)
+	if got := x.Lookup("red"); len(got) != 1 {
+		t.Fatalf("red: %v", got)
+	}
+	b := at("a", 2)
+	b.Labels = map[string]string{"l": "blue"}
+	s.BeginWrite(key, me).Answered(b)
+	if r, b := x.Lookup("red"), x.Lookup("blue"); len(r) != 0 || len(b) != 1 {
+		t.Fatalf("red %v, blue %v", r, b)
+	}
+	s.Remove(at("a", 3))
+	if len(x.Lookup("blue")) != 0 || len(x.byKey) != 0 || len(x.byValue) != 0 {
+		t.Fatal("the index keeps what is gone")
+	}
+}
+
+// The server's history is a list of versions per object; events are replayed late
+// and cut by lists, while writes answer at once. Whoever wrote must never read
+// less, and in the end all is as the server has it.
+func TestRandomHistoriesNeverShowLessThanWasWritten(t *testing.T) {
+	t.Parallel()
+	for seed := range uint64(500) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		s, _ := setup()
+		var events []cm // all of the server's
+		sent, now := 0, 0
+		server, written := map[string]int{}, map[string]int{}
+		for range 80 {
+			name := string(rune('a' + r.IntN(3)))
+			k := Key{Namespace: "ns", Name: name}
+			switch r.IntN(4) {
+			case 0: // somebody else writes
+				now++
+				server[name] = now
+				events = append(events, at(name, now))
+			case 1: // this process writes; events may overtake the answer
+				now++
+				w := s.BeginWrite(k, me)
+				server[name] = now
+				events = append(events, at(name, now))
+				for range r.IntN(3) {
+					if sent < len(events) {
+						s.Apply(events[sent])
+						sent++
+					}
+				}
+				w.Answered(at(name, server[name]))
+				written[name] = server[name]
+			case 2:
+				if sent < len(events) {
+					s.Apply(events[sent])
+					sent++
+				}
+			case 3: // a relist, not the newest
+				if sent == 0 {
+					continue
+				}
+				seen := map[string]cm{}
+				for _, e := range events[:sent] {
+					seen[e.Name] = e
+				}
+				var items []cm
+				for _, e := range seen {
+					items = append(items, e)
+				}
+				s.Replace("", items, events[sent-1].ResourceVersion, s.StartList(false))
+			}
+			for n, v := range written {
+				if got, _ := strconv.Atoi(version(s, n)); got < v {
+					t.Fatalf("seed %d: %s is shown at %d, written at %d", seed, n, got, v)
+				}
+			}
+		}
+		for ; sent < len(events); sent++ {
+			s.Apply(events[sent])
+		}
+		for n, v := range server {
+			wants(t, version(s, n), strconv.Itoa(v))
+		}
+	}
+}
+
+func TestReadersAndWritersDoNotRace(t *testing.T) {
+	t.Parallel()
+	s := New[cm]()
+	x := s.NewIndex(func(o cm) []string { return []string{o.Name} })
+	var wg sync.WaitGroup
+	for w := range 4 {
+		wg.Go(func() {
+			for i := range 500 {
+				s.Apply(at(fmt.Sprint(i%7), w*1000+i))
+				s.BeginWrite(key, me).Answered(at("a", i))
+				s.Get(key)
+				s.List("")
+				x.Lookup("a")
+			}
+		})
+	}
+	wg.Wait()
+}
