@@ -42,16 +42,22 @@ func (s *BookingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		Reference: sub.reference, BookingID: c.id, Faults: met.kinds,
 	})
 	// Whatever cuts the request short, its entry says that it is over.
-	status, replayed, problem := 0, false, booking.Kind("")
+	status, replayed, problem, id := 0, false, booking.Kind(""), sub.bookingID
 	defer func() {
 		s.journal.update(e, func(e *BookingEntry) {
 			e.Done, e.Status, e.Replayed, e.Problem = true, status, replayed, problem
+			if e.BookingID == "" {
+				e.BookingID = id
+			}
 		})
 	}()
 
 	o := s.before(w.Header(), caller, known, c, met)
 	if o == nil {
 		o = s.carryOut(r.Context(), caller, c, met, e)
+	}
+	if o.booking != nil {
+		id = o.booking.ID
 	}
 	o = s.spoil(r.Context(), w, *o, met.answer)
 	answer := o.render(w.Header())
