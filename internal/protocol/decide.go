@@ -1,0 +1,156 @@
+package protocol
+
+import "fmt"
+
+// Decide tells the next step. It is pure: the same View gives the same Step. The
+// numbers in comments are those of the package's table.
+func Decide(v View) Step {
+	if s, ends := v.whose(); ends {
+		return s
+	}
+	s, ends := v.claim()
+	if ends {
+		return s
+	}
+	if v.Object.Deleting {
+		return v.leave()
+	}
+	return v.want()
+}
+
+// whose answers rules 1 to 3 and 5: is there anything to decide at all.
+func (v *View) whose() (Step, bool) {
+	o := v.Object
+	switch {
+	case !o.Exists, // 1
+		o.Deleting && v.Claimed && v.Claim.Released,
+		o.Deleting && !o.Finalizer && !v.Claimed && v.Status.ID == "":
+		return finish(Nothing, "", ""), true
+	case o.Deleting && (v.Ask.Orphan || v.Policy.ObserveOnly): // 2
+		return Step{Do: Release, Claim: v.Claim, Warning: EventOrphaned, Note: "released; what stands outside was left untouched"}, true
+	case v.Ask.Invalid != "":
+		return stalled(ReasonInvalidAnnotation, v.Ask.Invalid), true
+	case v.Ask.Paused || v.Policy.ObserveOnly: // 3
+		return v.observe(), true
+	case v.Invalid != "" && !v.Claimed && !o.Deleting:
+		s := stalled("", v.Invalid) // the Validator's own reason is the executor's to add
+		return s, true
+	case v.BadClaim != "" && v.Newer: // 5
+		return stalled(ReasonNewerClaim, v.BadClaim+"; run the newer program, or release the object with the orphan annotation"), true
+	case v.BadClaim != "":
+		return stalled(ReasonInvalidClaim, v.BadClaim+"; put the annotation back as it was, or delete the object with the orphan annotation"), true
+	}
+	return Step{}, false
+}
+
+// observe looks once and leaves all alone.
+func (v *View) observe() Step {
+	waits := ""
+	if v.Object.Deleting {
+		waits = "; the deletion waits until it is not paused any more"
+	}
+	var sight Sight
+	switch l := v.byID(v.Status.ID); {
+	case v.Status.ID == "":
+	case l == nil:
+		return Step{Do: LookUp, ID: v.Status.ID}
+	case l.Failed:
+		return finish(CannotSay, "", "")
+	default:
+		sight = l.Sight
+	}
+	s := finish(Observed, ReasonPaused, "paused: observed, and left as it is"+waits)
+	s.End.Live = sight.State.Live()
+	return s
+}
+
+// claim answers rules 6 to 8: whose claim it is, and what it must become before
+// anything else. While the object is being deleted nothing is written: what would
+// have been counts, in v.Claim.
+func (v *View) claim() (Step, bool) {
+	if !v.Claimed {
+		return v.noClaim(false)
+	}
+	c, o := v.Claim, v.Object
+	cluster := c.Cluster == v.Identity.Cluster
+	for _, former := range v.Former {
+		cluster = cluster || c.Cluster == former
+	}
+	switch { // 6
+	case c.Owner == o.UID && !cluster:
+		return stalled(ReasonClusterIDChanged, fmt.Sprintf("the claim was made in cluster %q, this one is %q; set ClusterID back, or list the old one in FormerClusterIDs", c.Cluster, v.Identity.Cluster)), true
+	case c.Owner != o.UID && v.Object.OwnerLives:
+		return v.noClaim(true)
+	case !cluster || c.Namespace != o.Namespace || c.Name != o.Name || c.Controller != v.Identity.Controller:
+		if v.Ask.New == c.UID {
+			return v.noClaim(true)
+		}
+		return stalled(ReasonForeignClaim, fmt.Sprintf("the claim belongs to %s/%s in cluster %q; to book anew for this object, annotate it with new: %q", c.Namespace, c.Name, c.Cluster, c.UID)), true
+	}
+	next, warning, note := c, "", ""
+	if c.Owner != o.UID { // 7
+		next.Owner, next.Seen, warning, note = o.UID, true, WarningRestored, "restored under a new UID: what stood outside for the old one counts for this one"
+	}
+	if c.Holder != v.Holder {
+		if !v.Memory.Took.IsZero() && !v.passed(v.Memory.Took) {
+			return stalled(ReasonTwoControllers, fmt.Sprintf("the claim goes back and forth between %q and %q: two controllers with different leases run on this object; stop one", c.Holder, v.Holder)), true
+		}
+		next.Holder, warning, note = v.Holder, WarningHolderChanged, fmt.Sprintf("taken over from the holder of %q", c.Holder)
+	}
+	if warning == "" && v.Memory.HasClaim && c != v.Memory.Claim { // 8
+		next, warning, note = v.Memory.Claim, WarningClaimChanged, "someone changed the claim; it was put back"
+	}
+	if next == c {
+		return Step{}, false
+	}
+	if o.Deleting {
+		v.Claim = next
+		return Step{}, false
+	}
+	return Step{Do: WriteClaim, Claim: next, Warning: warning, Note: note}, true
+}
+
+// noClaim is rule 8 where there is no claim, or none that counts.
+func (v *View) noClaim(dropped bool) (Step, bool) {
+	o, m := v.Object, v.Memory
+	v.Claim = v.birth()
+	switch {
+	case m.HasClaim && !dropped:
+		v.Claim = m.Claim
+		if o.Deleting {
+			return Step{}, false
+		}
+		return Step{Do: WriteClaim, Claim: m.Claim, Warning: WarningClaimChanged, Note: "someone removed the claim; it was put back"}, true
+	case !dropped && v.newborn():
+		return Step{Do: WriteClaim, Claim: v.Claim}, true
+	case o.Deleting:
+		v.Claim.Seen = v.Status.ID != ""
+		return Step{}, false
+	}
+	if since, unsettled := v.unsettled(); unsettled {
+		return v.waiting(ReasonSettling, "no claim is on the object, and it is not new: calls of an earlier controller may still land", since), true
+	}
+	if dropped {
+		v.Claim.Answered.New = v.Ask.New
+	}
+	w := v.walk(1)
+	if w.next != nil {
+		return *w.next, true
+	}
+	found, first := v.Claim, Step{}
+	switch {
+	case len(w.live) > 1:
+		found.Incarnation, found.Next, found.ID, found.Seen = w.live[0].Own, w.live[1].Own, w.live[0].ID, true
+	case len(w.live) == 1:
+		found.Incarnation, found.Seen = w.live[0].Own, true
+	case w.last > 0:
+		found.Incarnation, found.Seen = w.last, true
+	case o.Finalizer && !dropped:
+		return stalled(ReasonClaimLost, fmt.Sprintf("the claim is gone and nothing is found outside; to start anew, annotate the object with new: %q; to give it up, delete it with the orphan annotation", o.UID)), v.Ask.New != o.UID
+	}
+	first = Step{Do: WriteClaim, Claim: found}
+	if found.Seen {
+		first.Warning, first.Note = WarningClaimRebuilt, "the claim was gone; it was made again from what stands outside"
+	}
+	return first, true
+}

@@ -1,0 +1,152 @@
+package protocol
+
+import "time"
+
+// Memory is what this process has learned of one object in its term, beyond what
+// claim and status say. The zero Memory is that of a process that just started.
+// It is a plain value: the methods return the next one.
+type Memory struct {
+	Claim    Claim // the last one written, or the first one read
+	HasClaim bool
+	Read     bool      // there was a consistent read in this term; a guarded PATCH is one
+	Met      time.Time // when the object came into view with a claim of someone else's
+	Changed  time.Time // when someone else last changed the claim
+	Took     time.Time // when the claim was last taken from another holder
+
+	Fresh bool // the claim was written on a newborn, or for a next incarnation, and no call was made with it
+	Known bool // born here, every claim on it written here, each call answered: nothing is in the air
+
+	Attempted  bool      // whether this attempt's key is spent is known here
+	Spent      bool      // … and it is
+	Unanswered time.Time // when the last call without a definite answer returned
+	Created    time.Time // when the last create was sent
+	Sent       int64     // generation of the last create
+	Refused    int       // changes that were refused
+	Corrected  int       // drift corrections in a row
+
+	Rejected        string // a Terminal rejection, by reason; "" for none
+	RejectedMessage string
+	RejectedGen     int64
+	RejectedAt      string // the reconcile-at annotation at that time
+
+	Absent time.Time // when a seen thing was first not found
+
+	fences [4]int // incarnations that were fenced, the newest last
+}
+
+func (m *Memory) fenced(incarnation int) bool {
+	for _, f := range m.fences {
+		if f == incarnation && f != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// Meet notes a claim that was there before this process wrote one.
+func (m Memory) Meet(c Claim, now time.Time) Memory {
+	m.Claim, m.HasClaim, m.Met = c, true, now
+	return m
+}
+
+// Wrote notes a claim that this process wrote. before is the one it replaced.
+func (m Memory) Wrote(s Step, had bool, before Claim, newborn bool, now time.Time) Memory {
+	after := s.Claim
+	switch {
+	case !had && newborn && s.Warning == "":
+		m.Fresh, m.Known = true, true
+	case had && !after.Seen && (after.Next > max(before.Next, before.Incarnation) || after.Next == 0 && before.Next == 0 && after.Incarnation > before.Incarnation):
+		m.Fresh = true // the incarnation after one that was never rebuilt
+	case had && before.Incarnation == after.Incarnation && before.Attempt == after.Attempt && before.Next == after.Next:
+		// nothing of the life changed
+	default:
+		m.Fresh = false
+	}
+	if s.Warning == WarningClaimChanged {
+		m.Changed, m.Known, m.Fresh = now, false, false
+	}
+	if s.Warning == WarningHolderChanged {
+		m.Took, m.Changed, m.Known, m.Fresh = now, now, false, false
+	}
+	if !had || before.Attempt != after.Attempt || before.Incarnation != after.Incarnation || before.Next != after.Next {
+		m.Attempted, m.Spent = true, false
+		m.Rejected = ""
+	}
+	m.Claim, m.HasClaim, m.Read = after, true, true
+	return m
+}
+
+// Sending notes an effect right before it is sent.
+func (m Memory) Sending(s Step, generation int64, now time.Time) Memory {
+	m.Fresh = false
+	m.Unanswered = now // until it is answered
+	if s.Do == Create {
+		m.Created, m.Sent = now, generation
+	}
+	return m
+}
+
+// Outcome is how a call ended.
+type Outcome uint8
+
+// The outcomes.
+const (
+	OutcomeDone     Outcome = iota
+	OutcomeRejected         // Terminal: nothing took effect, and only a change of the object can help
+	OutcomeNoEffect         // nothing took effect; it may be tried again
+	OutcomeLater            // nothing took effect, and the server asked to come back: the key stands
+	OutcomeUnknown
+)
+
+// Ended notes how the effect ended. before is the Memory as it was before Sending.
+func (m Memory) Ended(s Step, o Outcome, sight Sight, before Memory, now time.Time) Memory {
+	if o == OutcomeUnknown {
+		m.Unanswered, m.Known = now, false
+		return m
+	}
+	m.Unanswered = before.Unanswered
+	if s.Do == Create && (o == OutcomeRejected || o == OutcomeNoEffect) {
+		m.Attempted, m.Spent = true, true
+	}
+	switch {
+	case o == OutcomeRejected || o == OutcomeNoEffect:
+		if s.Do == Update || s.Do == Delete {
+			m.Refused++
+		}
+	case s.Do == Fence:
+		if !m.fenced(s.Incarnation) {
+			copy(m.fences[:], m.fences[1:])
+			m.fences[len(m.fences)-1] = s.Incarnation
+		}
+	case s.Do == Update && o == OutcomeDone:
+		m.Refused = 0
+		if s.Drift {
+			m.Corrected++
+		} else {
+			m.Corrected = 0
+		}
+	}
+	return m
+}
+
+// Reject notes a Terminal rejection.
+func (m Memory) Reject(reason, message string, generation int64, reconcileAt string) Memory {
+	m.Rejected, m.RejectedMessage, m.RejectedGen, m.RejectedAt = reason, message, generation, reconcileAt
+	return m
+}
+
+// Finished notes how a pass ended.
+func (m Memory) Finished(e End, now time.Time) Memory {
+	switch {
+	case e.Reason == ReasonVerifyingAbsence && m.Absent.IsZero():
+		m.Absent = now
+	case e.Verdict == AsWanted:
+		m.Absent = time.Time{}
+		if e.Looked {
+			m.Corrected = 0
+		}
+	case e.Live:
+		m.Absent = time.Time{}
+	}
+	return m
+}

@@ -1,0 +1,39 @@
+package protocol
+
+// The reasons that the protocol itself gives in conditions. Whatever else stands
+// there as the reason of a Stalled condition came from the External: a rejection.
+const (
+	ReasonPaused            = "Paused"
+	ReasonPending           = "Pending"
+	ReasonReplacing         = "Replacing"
+	ReasonDeleting          = "Deleting"
+	ReasonSettling          = "Settling"
+	ReasonVerifyingAbsence  = "VerifyingAbsence"
+	ReasonInvalidAnnotation = "InvalidAnnotation"
+	ReasonInvalidClaim      = "InvalidClaim"
+	ReasonNewerClaim        = "NewerClaim"
+	ReasonForeignClaim      = "ForeignClaim"
+	ReasonClusterIDChanged  = "ClusterIDChanged"
+	ReasonTwoControllers    = "TwoControllers"
+	ReasonClaimLost         = "ClaimLost"
+	ReasonCannotAdopt       = "CannotAdopt"
+	ReasonTakenOver         = "TakenOver"
+	ReasonAmbiguous         = "Ambiguous"
+	ReasonOutcomeUnknown    = "OutcomeUnknown"
+	ReasonLaterIncarnation  = "LaterIncarnation"
+	ReasonLost              = "Lost"
+	ReasonEnded             = "Ended"
+	ReasonPerpetualDiff     = "PerpetualDiff"
+	ReasonDiffers           = "Differs"
+)
+
+var ownReasons = map[string]bool{
+	ReasonPaused: true, ReasonPending: true, ReasonReplacing: true, ReasonDeleting: true, ReasonSettling: true,
+	ReasonVerifyingAbsence: true, ReasonInvalidAnnotation: true, ReasonInvalidClaim: true, ReasonNewerClaim: true,
+	ReasonForeignClaim: true, ReasonClusterIDChanged: true, ReasonTwoControllers: true, ReasonClaimLost: true,
+	ReasonCannotAdopt: true, ReasonTakenOver: true, ReasonAmbiguous: true, ReasonOutcomeUnknown: true,
+	ReasonLaterIncarnation: true, ReasonLost: true, ReasonEnded: true, ReasonPerpetualDiff: true, ReasonDiffers: true,
+}
+
+// OwnReason tells whether the protocol gives this reason itself.
+func OwnReason(reason string) bool { return ownReasons[reason] }

@@ -1,0 +1,210 @@
+package protocol
+
+import "time"
+
+// Guarantee is what the outside offers.
+type Guarantee uint8
+
+// The guarantees, strongest first.
+const (
+	NoGuarantee Guarantee = iota // not given
+	UniqueReference
+	UniqueLiveReference
+	IdempotencyKeys
+	LookupOnly
+	None
+)
+
+// String is the guarantee's name in the claim.
+func (g Guarantee) String() string {
+	return [...]string{"", "UniqueReference", "UniqueLiveReference", "IdempotencyKeys", "LookupOnly", "None"}[g]
+}
+
+// protects tells whether a create that is sent twice takes effect once.
+func (g Guarantee) protects() bool { return g >= UniqueReference && g <= IdempotencyKeys }
+
+func (g Guarantee) unique() bool { return g == UniqueReference || g == UniqueLiveReference }
+
+// State is how a thing outside stands.
+type State uint8
+
+// The states.
+const (
+	Unknown   State = iota // not given: a mistake of the External
+	Absent                 // not there
+	Closed                 // not there, and no create with this reference can take effect any more
+	Pending                // there, not yet as it will be
+	Present                // there
+	Ended                  // was there
+	Failed                 // ended, and never was Present
+	Ambiguous              // several live ones
+)
+
+// String is the state's name.
+func (s State) String() string {
+	return [...]string{"Unknown", "Absent", "Closed", "Pending", "Present", "Ended", "Failed", "Ambiguous"}[s]
+}
+
+// Live tells whether there is something that a deletion must end.
+func (s State) Live() bool { return s == Pending || s == Present }
+
+func (s State) missing() bool { return s == Absent || s == Closed }
+
+// Sight is one observation, reduced to what decides.
+type Sight struct {
+	State   State
+	ID      string
+	Own     int // the incarnation whose derived reference the outside tells; 0: not own
+	Version string
+	Replay  bool // proves that it happened, not how it stands
+	Differs bool // not as spec says
+	Replace bool // … and it cannot be changed in place
+	Reason  string
+	Message string
+}
+
+// Look is a sight with the question that it answers. A look by id has an ID and no
+// Incarnation; the answer of an effect has the incarnation it was sent for.
+type Look struct {
+	Incarnation int
+	ID          string
+	Answer      Action // the effect that it answers; zero for a look
+	Failed      bool   // the outside could not tell
+	Sight
+}
+
+// Object is what the API server says of the object.
+type Object struct {
+	Exists     bool
+	Namespace  string
+	Name       string
+	UID        string
+	Generation int64
+	Deleting   bool
+	Finalizer  bool          // ours is on it
+	Age        time.Duration // against the API server's clock; negative counts as old
+	OwnerLives bool          // the claim's owner is another object, alive in this controller's view
+}
+
+// Ask is what people ask by annotation.
+type Ask struct {
+	Invalid     string // which annotation is wrong, and the remedy; "" for none
+	Paused      bool
+	Orphan      bool
+	Adopt       string
+	New         string
+	Outcome     string
+	ReconcileAt string
+	Woken       bool // a watched secondary changed: a rejection may not hold any more
+}
+
+// Status is what status says.
+type Status struct {
+	ID                 string
+	Recorded           bool  // the id is stored by the API server, not only in this pass's copy
+	ObservedGeneration int64 //
+	Done               bool  // the last pass found all as wanted
+	Rejected           string
+	RejectedMessage    string
+	RejectedGeneration int64 // of the rejection; Rejected is "" where there is none
+}
+
+// Policy is the author's wish for one object.
+type Policy struct {
+	Retain       bool // at deletion the thing outside stays
+	ReportDrift  bool
+	IgnoreDrift  bool
+	ObserveOnly  bool
+	DeleteFirst  bool
+	Recreate     bool
+	DriftCorrect int // corrections in a row that may fail to stick [3]
+}
+
+// Outside is what the author said of it.
+type Outside struct {
+	Guarantee   Guarantee
+	KeyLifetime time.Duration // 0: for ever
+	Fence       bool          // the External is a Fencer
+	Settle      time.Duration
+}
+
+// View is all that a decision is made from.
+type View struct {
+	Now      time.Time
+	Identity Identity
+	Former   []string // cluster ids that were this cluster's
+	Holder   string
+	Term     time.Time // when it began
+	Object   Object
+	Claim    Claim
+	Claimed  bool   // there is a claim annotation
+	BadClaim string // why it is none that this program may use
+	Newer    bool   // … because a newer program wrote it
+	Ask      Ask
+	Invalid  string // what the Validator says; "" for nothing
+	Status   Status
+	Policy   Policy
+	Outside  Outside
+	Memory   Memory
+	Looks    []Look // of this pass, since the last effect, wait or newer object
+}
+
+func (v *View) window() time.Duration { return max(v.Outside.Settle, v.Claim.Window) }
+
+// passed tells whether a window has passed since t, by the wall clock and by the
+// monotonic one.
+func (v *View) passed(t time.Time) bool {
+	w := v.window()
+	return v.Now.Sub(t) >= w && v.Now.Round(0).Sub(t.Round(0)) >= w
+}
+
+// left is how long until passed.
+func (v *View) left(t time.Time) time.Duration {
+	return max(v.window()-v.Now.Sub(t), v.window()-v.Now.Round(0).Sub(t.Round(0)), time.Second)
+}
+
+// unsettled is the time that a window must still pass since; false when settled.
+func (v *View) unsettled() (time.Time, bool) {
+	at := later(v.Term, v.Memory.Met, v.Memory.Changed)
+	return at, !v.passed(at)
+}
+
+func later(ts ...time.Time) time.Time {
+	var last time.Time
+	for _, t := range ts {
+		if t.After(last) {
+			last = t
+		}
+	}
+	return last
+}
+
+// newborn: nothing can have been made for it yet, by anyone.
+func (v *View) newborn() bool {
+	o := v.Object
+	return o.Generation <= 1 && o.Age >= 0 && o.Age < v.window() && !v.Claimed && !o.Finalizer && v.Status.ID == "" && !o.Deleting
+}
+
+// birth is the claim of incarnation 1 of this object.
+func (v *View) birth() Claim {
+	return Claim{
+		V: Version, Controller: v.Identity.Controller, Cluster: v.Identity.Cluster,
+		Namespace: v.Object.Namespace, Name: v.Object.Name, UID: v.Object.UID, Owner: v.Object.UID,
+		Holder: v.Holder, Incarnation: 1, Attempt: 1, Guarantee: v.Outside.Guarantee.String(), Window: v.Outside.Settle,
+	}
+}
+
+// seen: this incarnation was outside.
+func (v *View) seen() bool {
+	return v.Claim.Seen || v.Status.ID != "" && v.Status.ID != v.Claim.ID
+}
+
+// closed: no create of this incarnation can take effect any more.
+func (v *View) closed(incarnation int) bool {
+	m := v.Memory
+	if m.Known || m.fenced(incarnation) {
+		return true
+	}
+	_, unsettled := v.unsettled()
+	return !unsettled && (m.Unanswered.IsZero() || v.passed(m.Unanswered))
+}
