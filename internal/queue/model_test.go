@@ -100,13 +100,13 @@ func history(t *testing.T, seed uint64) {
 			m := models[k]
 			o := Outcome{Kind: []Kind{Done, After, Backoff, Hold, Stall}[r.IntN(5)], Delay: time.Second}
 			say("done %s %d", k, o.Kind)
-			q.Done(k, o, none)
+			q.Done(k, o)
 			m.running = false
 			settle(m, o, now, q, k)
 		}
 	}
 	for _, k := range running {
-		q.Done(k, Outcome{}, none)
+		q.Done(k, Outcome{})
 	}
 	drain(t, q, fail)
 	q.Close()
@@ -159,7 +159,7 @@ func drain(t *testing.T, q *Queue[string], fail func(string, ...any)) {
 			continue
 		}
 		it, _ := q.Get()
-		q.Done(it.Key, Outcome{Kind: Forget}, none)
+		q.Done(it.Key, Outcome{Kind: Forget})
 	}
 	for k, e := range q.entries {
 		if !e.stalled {

@@ -26,10 +26,9 @@ type Outcome struct {
 	Poll  time.Duration
 }
 
-// Done ends the pass of a key that Get handed out, and schedules the next. late
-// is judged only now: a cause found by comparing what the pass acted on with what
-// is stored (zero: nothing came).
-func (q *Queue[K]) Done(key K, o Outcome, late Cause) {
+// Done ends the pass of a key that Get handed out, and schedules the next; what
+// was added meanwhile is judged now.
+func (q *Queue[K]) Done(key K, o Outcome) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	e := q.entries[key]
@@ -37,7 +36,7 @@ func (q *Queue[K]) Done(key K, o Outcome, late Cause) {
 		return
 	}
 	now := time.Now()
-	came := max(e.cause, late)
+	came := e.cause
 	e.state, e.cause = idle, none
 	q.running--
 	q.settleLocked(e, o, now)

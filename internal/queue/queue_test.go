@@ -60,9 +60,9 @@ func TestAKeyIsHandedOutOnceHoweverOftenItIsAdded(t *testing.T) {
 		if got := q.Stats().Ready; got != [Lanes]int{} {
 			t.Fatalf("a key in a pass is ready again: %v", got)
 		}
-		q.Done("a", Outcome{}, none)
+		q.Done("a", Outcome{})
 		get(t, q)
-		q.Done("a", Outcome{}, none)
+		q.Done("a", Outcome{})
 		if s := q.Stats(); s != (Stats{}) || len(q.entries) != 0 {
 			t.Fatalf("left behind: %+v, %d entries", s, len(q.entries))
 		}
@@ -93,7 +93,7 @@ func TestNoKeyIsInTwoPassesAtOnceWhateverTheWorkers(t *testing.T) {
 				mu.Lock()
 				delete(in, it.Key)
 				mu.Unlock()
-				q.Done(it.Key, Outcome{}, none)
+				q.Done(it.Key, Outcome{})
 			}
 		})
 	}
@@ -122,13 +122,13 @@ func TestPeopleGoBeforeAFirstListAndTheListStillMoves(t *testing.T) {
 		if it := get(t, q); it.Key != "new" || it.Lane != People {
 			t.Fatalf("got %+v, want the change", it)
 		}
-		q.Done("new", Outcome{}, none)
+		q.Done("new", Outcome{})
 		waited := 0
 		for i := range 100 {
 			q.Add(fmt.Sprint("p", i), Event)
 			q.Add(fmt.Sprint("q", i), Event)
 			it := get(t, q)
-			q.Done(it.Key, Outcome{}, none)
+			q.Done(it.Key, Outcome{})
 			if it.Lane == Background {
 				waited = 0
 			} else if waited++; waited > 4 {
@@ -160,12 +160,12 @@ func TestBackoffGrowsToItsBoundAndEventsDoNotMoveIt(t *testing.T) {
 		q.Add("a", Change)
 		get(t, q)
 		for _, want := range []time.Duration{1, 2, 4, 8, 10, 10} {
-			q.Done("a", Outcome{Kind: Backoff}, none)
+			q.Done("a", Outcome{Kind: Backoff})
 			q.Add("a", Event)
 			q.Add("a", Related)
 			_, d := readyAfter(t, q)
 			within(t, d, want*time.Second*8/10, want*time.Second)
-			q.Done("a", Outcome{Kind: Backoff}, none)
+			q.Done("a", Outcome{Kind: Backoff})
 		}
 	})
 }
@@ -175,13 +175,13 @@ func TestAChangeEndsABackoffAndStartsItAnew(t *testing.T) {
 		q.Add("a", Change)
 		for range 5 {
 			readyAfter(t, q)
-			q.Done("a", Outcome{Kind: Backoff}, none)
+			q.Done("a", Outcome{Kind: Backoff})
 		}
 		q.Add("a", Change)
 		if _, d := readyAfter(t, q); d != 0 {
 			t.Fatalf("a change waited %v", d)
 		}
-		q.Done("a", Outcome{Kind: Backoff}, none)
+		q.Done("a", Outcome{Kind: Backoff})
 		_, d := readyAfter(t, q)
 		within(t, d, 800*time.Millisecond, time.Second)
 	})
@@ -191,14 +191,14 @@ func TestNothingButAReleaseShortensAHold(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, q *Queue[string]) {
 		q.Add("a", Change)
 		get(t, q)
-		q.Done("a", Outcome{Kind: Hold, Delay: time.Hour}, none)
+		q.Done("a", Outcome{Kind: Hold, Delay: time.Hour})
 		q.Add("a", Change)
 		q.Add("a", Related)
 		if _, d := readyAfter(t, q); d != time.Hour {
 			t.Fatalf("ran after %v, want an hour to the second", d)
 		}
 		q.Add("a", Change) // during the pass
-		q.Done("a", Outcome{Kind: Hold, Delay: time.Hour}, none)
+		q.Done("a", Outcome{Kind: Hold, Delay: time.Hour})
 		q.Add("a", Release)
 		if _, d := readyAfter(t, q); d != 0 {
 			t.Fatalf("a release waited %v", d)
@@ -212,7 +212,7 @@ func TestAStalledKeyRestsUntilAChangeOrARelatedEvent(t *testing.T) {
 			q.Add("a", Change)
 			get(t, q)
 			q.Add("a", Event) // came while it ran: no reason either
-			q.Done("a", Outcome{Kind: Stall}, none)
+			q.Done("a", Outcome{Kind: Stall})
 			for _, c := range []Cause{Initial, Restore, Event} {
 				q.Add("a", c)
 			}
@@ -222,7 +222,7 @@ func TestAStalledKeyRestsUntilAChangeOrARelatedEvent(t *testing.T) {
 			}
 			q.Add("a", wakes)
 			get(t, q)
-			q.Done("a", Outcome{}, none)
+			q.Done("a", Outcome{})
 		}
 	})
 }
@@ -231,7 +231,7 @@ func TestAStalledKeyIsPolledInTheLowLane(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, q *Queue[string]) {
 		q.Add("a", Change)
 		get(t, q)
-		q.Done("a", Outcome{Kind: Stall, Poll: time.Minute}, none)
+		q.Done("a", Outcome{Kind: Stall, Poll: time.Minute})
 		start := time.Now()
 		it, _ := q.Get()
 		within(t, time.Since(start), 6*time.Second, time.Minute)
@@ -252,7 +252,7 @@ func TestChangesThatFlapAreHeldToOneASecondAfterABurst(t *testing.T) {
 			}
 			get(t, q)
 			passes++
-			q.Done("a", Outcome{Kind: Backoff}, none)
+			q.Done("a", Outcome{Kind: Backoff})
 		}
 		if passes < 60 || passes > 64 {
 			t.Fatalf("%d passes in a minute of flapping, want 60 and the burst", passes)
@@ -267,14 +267,14 @@ func TestPollsAreSpreadAfterAStartAndJittered(t *testing.T) {
 			q.Add(fmt.Sprint(i), Initial)
 		}
 		for range n {
-			q.Done(get(t, q).Key, Outcome{Poll: 10 * time.Minute}, none)
+			q.Done(get(t, q).Key, Outcome{Poll: 10 * time.Minute})
 		}
 		start := time.Now()
 		perMinute := map[int]int{}
 		for range n {
 			it, _ := q.Get()
 			perMinute[int(time.Since(start)/time.Minute)]++
-			q.Done(it.Key, Outcome{Kind: Forget}, none)
+			q.Done(it.Key, Outcome{Kind: Forget})
 		}
 		for m, c := range perMinute {
 			if c > 2*n/9 {
@@ -288,10 +288,11 @@ func TestAfterKeepsItsDelayWithinATenthUnlessSomethingHappens(t *testing.T) {
 	bubble(t, Options{}, func(t *testing.T, q *Queue[string]) {
 		q.Add("a", Change)
 		get(t, q)
-		q.Done("a", Outcome{Kind: After, Delay: time.Minute}, none)
+		q.Done("a", Outcome{Kind: After, Delay: time.Minute})
 		_, d := readyAfter(t, q)
 		within(t, d, 54*time.Second, 66*time.Second)
-		q.Done("a", Outcome{Kind: After, Delay: time.Minute}, Event)
+		q.Add("a", Event)
+		q.Done("a", Outcome{Kind: After, Delay: time.Minute})
 		if _, d := readyAfter(t, q); d != 0 {
 			t.Fatalf("an event waited %v for an After", d)
 		}
@@ -311,7 +312,7 @@ func TestCloseReturnsFromGetAndLetsRunningKeysEnd(t *testing.T) {
 			}
 		})
 		wg.Wait()
-		q.Done("a", Outcome{Kind: Backoff}, none)
+		q.Done("a", Outcome{Kind: Backoff})
 		q.Close()
 		if q.Stats().Running != 0 {
 			t.Fatal("a key runs for ever")
@@ -325,7 +326,7 @@ func TestTheHotPathAllocatesNothing(t *testing.T) {
 	if n := testing.AllocsPerRun(1000, func() {
 		q.Add(key, Event)
 		it, _ := q.Get()
-		q.Done(it.Key, Outcome{}, none)
+		q.Done(it.Key, Outcome{})
 	}); n != 0 {
 		t.Fatalf("add, get and done allocate %v times", n)
 	}
@@ -341,6 +342,6 @@ func BenchmarkAddGetDone(b *testing.B) {
 	for i := 0; b.Loop(); i++ {
 		q.Add(keys[i%len(keys)], Event)
 		it, _ := q.Get()
-		q.Done(it.Key, Outcome{}, none)
+		q.Done(it.Key, Outcome{})
 	}
 }
