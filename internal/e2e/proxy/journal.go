@@ -23,6 +23,7 @@ type Exchange struct {
 	Ending string
 }
 
+// String is one line of the journal.
 func (e Exchange) String() string {
 	line := fmt.Sprintf("%4d %s %s %s", e.Number, e.Proxy, e.Method, e.URI)
 	if e.Status != 0 {
