@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -130,13 +131,22 @@ func (f BookingFault) Validate() error {
 		}
 	case BookingProblem:
 		if !slices.Contains(booking.ProblemKinds(), f.Problem) {
-			bad("problem: %.40q is unknown: want one of %v", f.Problem, booking.ProblemKinds())
+			bad("problem: %.40q is unknown: want one of %s", string(f.Problem), problemNames())
 		}
 	}
 	if f.Problem != "" && f.Kind != BookingProblem {
 		bad("problem: goes with kind problem only")
 	}
 	return errors.Join(errs...)
+}
+
+// problemNames is for people: a Kind printed as it is reads as its title.
+func problemNames() string {
+	var names []string
+	for _, k := range booking.ProblemKinds() {
+		names = append(names, string(k))
+	}
+	return strings.Join(names, ", ")
 }
 
 // BookingFaultKinds is every kind of fault. The slice is the caller's.
