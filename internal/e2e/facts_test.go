@@ -25,9 +25,10 @@ func (w *world) patchTicket(t *testing.T, name string, kind types.PatchType, pat
 		Patch(t.Context(), name, kind, []byte(patch), metav1.PatchOptions{}, subresource...)
 }
 
-func (w *world) mustPatch(t *testing.T, name string, kind types.PatchType, patch string, subresource ...string) *unstructured.Unstructured {
+// mustPatch applies a merge patch that is to be accepted.
+func (w *world) mustPatch(t *testing.T, name, patch string, subresource ...string) *unstructured.Unstructured {
 	t.Helper()
-	obj, err := w.patchTicket(t, name, kind, patch, subresource...)
+	obj, err := w.patchTicket(t, name, merge, patch, subresource...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +48,7 @@ func TestAStatusPatchIgnoresAWrongUID(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.apply(t, "uid", `{}`)
-	obj := w.mustPatch(t, "uid", merge, `{"metadata":{"uid":"another"},"status":{"state":"pending"}}`, "status")
+	obj := w.mustPatch(t, "uid", `{"metadata":{"uid":"another"},"status":{"state":"pending"}}`, "status")
 	if obj.GetUID() == "another" {
 		t.Error("the UID has changed")
 	}
@@ -81,7 +82,7 @@ func TestAWrongResourceVersionIsAConflictOnBoth(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.apply(t, "version", `{}`)
-	w.mustPatch(t, "version", merge, `{"metadata":{"labels":{"a":"b"}}}`)
+	w.mustPatch(t, "version", `{"metadata":{"labels":{"a":"b"}}}`)
 	for _, sub := range [][]string{nil, {"status"}} {
 		_, err := w.patchTicket(t, "version", merge, `{"metadata":{"resourceVersion":"1"},"status":{"state":"pending"}}`, sub...)
 		if !apierrors.IsConflict(err) {
@@ -94,8 +95,8 @@ func TestAPatchThatChangesNothingKeepsTheResourceVersion(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.apply(t, "same", `{}`)
-	first := w.mustPatch(t, "same", merge, `{"status":{"state":"pending"}}`, "status")
-	again := w.mustPatch(t, "same", merge, fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"state":"pending"}}`, first.GetResourceVersion()), "status")
+	first := w.mustPatch(t, "same", `{"status":{"state":"pending"}}`, "status")
+	again := w.mustPatch(t, "same", fmt.Sprintf(`{"metadata":{"resourceVersion":%q},"status":{"state":"pending"}}`, first.GetResourceVersion()), "status")
 	if first.GetResourceVersion() != again.GetResourceVersion() {
 		t.Errorf("%s became %s", first.GetResourceVersion(), again.GetResourceVersion())
 	}
@@ -105,8 +106,7 @@ func TestAStatusPatchDropsMetadataWithoutAWord(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.apply(t, "quiet", `{}`)
-	obj := w.mustPatch(t, "quiet", merge,
-		`{"metadata":{"annotations":{"flights.com/kept":"no"},"finalizers":["flights.com/kept"]},"status":{"state":"pending"}}`, "status")
+	obj := w.mustPatch(t, "quiet", `{"metadata":{"annotations":{"flights.com/kept":"no"},"finalizers":["flights.com/kept"]},"status":{"state":"pending"}}`, "status")
 	if len(obj.GetFinalizers()) != 0 || obj.GetAnnotations()["flights.com/kept"] != "" {
 		t.Errorf("finalizers %v, annotations %v", obj.GetFinalizers(), obj.GetAnnotations())
 	}
@@ -116,7 +116,7 @@ func TestAPatchOfTheObjectDropsStatusWithoutAWord(t *testing.T) {
 	t.Parallel()
 	w := setup(t)
 	w.apply(t, "main", `{}`)
-	obj := w.mustPatch(t, "main", merge, `{"metadata":{"labels":{"a":"b"}},"status":{"state":"pending"}}`)
+	obj := w.mustPatch(t, "main", `{"metadata":{"labels":{"a":"b"}},"status":{"state":"pending"}}`)
 	if _, found, _ := unstructured.NestedString(obj.Object, "status", "state"); found || obj.GetGeneration() != 1 {
 		t.Errorf("status %v, generation %d", obj.Object["status"], obj.GetGeneration())
 	}
@@ -132,9 +132,9 @@ func TestAFinalizerCannotBeAddedToAnObjectThatIsBeingDeleted(t *testing.T) {
 		t.Errorf("%d: %v", code(err), err)
 	}
 	// An annotation can.
-	w.mustPatch(t, "going", merge, `{"metadata":{"annotations":{"flights.com/kept":"yes"}}}`)
+	w.mustPatch(t, "going", `{"metadata":{"annotations":{"flights.com/kept":"yes"}}}`)
 	// The object goes with its last finalizer, and the answer still has it.
-	last := w.mustPatch(t, "going", merge, `{"metadata":{"finalizers":null}}`)
+	last := w.mustPatch(t, "going", `{"metadata":{"finalizers":null}}`)
 	if last.GetName() != "going" {
 		t.Errorf("the answer is %v", last.Object)
 	}

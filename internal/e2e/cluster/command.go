@@ -17,8 +17,9 @@ import (
 const grace = 10 * time.Second
 
 // runCommand runs the command in the foreground, as a shell would, and answers
-// with its status, or 128 and the number of the signal that ended it.
-func runCommand(ctx context.Context, stop *stopper, command []string, binDir string, env []string) (int, error) {
+// with its status, or 128 and the number of the signal that ended it. Ctx ends
+// when somebody asked to stop, or when the control plane has gone.
+func runCommand(ctx, asked context.Context, again <-chan os.Signal, command []string, binDir string, env []string) (int, error) {
 	path, err := lookPath(command[0], binDir)
 	if err != nil {
 		return 127, err
@@ -49,19 +50,19 @@ func runCommand(ctx context.Context, stop *stopper, command []string, binDir str
 	case <-ctx.Done():
 	}
 	var broken error
-	if stop.ctx.Err() == nil { // the control plane is gone
+	if asked.Err() == nil { // the control plane is gone
 		broken = context.Cause(ctx)
 	}
 	// A terminal sends a Ctrl-C to all that run in the foreground: the command
 	// has it already, and a second one may mean more to it.
-	if stop.ctx.Err() == nil || stop.signal() != syscall.SIGINT || !hasTerminal() {
-		_ = cmd.Process.Signal(stop.signal()) // it may have ended just now
+	if asked.Err() == nil || signalOf(asked) != syscall.SIGINT || !hasTerminal() {
+		_ = cmd.Process.Signal(signalOf(asked)) // it may have ended just now
 	}
 	late := time.NewTimer(grace)
 	defer late.Stop()
 	select {
 	case err = <-ended:
-	case <-stop.again:
+	case <-again:
 		err = kill(cmd, ended)
 	case <-late.C:
 		fmt.Fprintf(os.Stderr, "cluster: %s did not end within %s, and was killed\n", command[0], grace)

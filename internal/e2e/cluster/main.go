@@ -51,8 +51,8 @@ func main() {
 	}
 	o.command = flags.Args()
 
-	stop := watchForStop()
-	code, err := run(stop, o)
+	asked, again := watchForStop()
+	code, err := run(asked, again, o)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "cluster:", err)
 	}
@@ -64,15 +64,16 @@ type options struct {
 	command []string
 }
 
-// run answers with the status to exit with.
-func run(stop *stopper, o options) (code int, err error) {
+// run runs until asked ends, or the command does, and answers with the status to
+// exit with.
+func run(asked context.Context, again <-chan os.Signal, o options) (code int, err error) {
 	if err := enterCallersFolder(); err != nil {
 		return 1, err
 	}
-	c, err := controlplane.Start(stop.ctx, controlplane.Options{})
+	c, err := controlplane.Start(asked, controlplane.Options{})
 	if err != nil {
-		if stop.ctx.Err() != nil { // asked to stop while it started: nothing runs, and nothing went wrong
-			return stop.code(), nil
+		if asked.Err() != nil { // asked to stop while it started: nothing runs, and nothing went wrong
+			return codeOf(asked), nil
 		}
 		return 1, err
 	}
@@ -87,12 +88,12 @@ func run(stop *stopper, o options) (code int, err error) {
 	}
 	kubectl := c.Kubectl(kubeconfig)
 	for _, file := range o.apply {
-		if _, err := kubectl.Run(stop.ctx, "", "apply", "-f", file); err != nil {
+		if _, err := kubectl.Run(asked, "", "apply", "-f", file); err != nil {
 			return 1, fmt.Errorf("--apply: %w", err)
 		}
 	}
 
-	ctx, cancel := context.WithCancelCause(stop.ctx)
+	ctx, cancel := context.WithCancelCause(asked)
 	defer cancel(nil)
 	go func() {
 		if err := c.Ended(ctx); err != nil {
@@ -100,14 +101,14 @@ func run(stop *stopper, o options) (code int, err error) {
 		}
 	}()
 	if len(o.command) > 0 {
-		return runCommand(ctx, stop, o.command, c.BinDir(), c.KubectlEnv(kubeconfig))
+		return runCommand(ctx, asked, again, o.command, c.BinDir(), c.KubectlEnv(kubeconfig))
 	}
 	explain(os.Stdout, c, kubeconfig)
 	<-ctx.Done()
-	if stop.ctx.Err() == nil {
+	if asked.Err() == nil {
 		return 1, context.Cause(ctx)
 	}
-	return stop.code(), nil
+	return codeOf(asked), nil
 }
 
 func explain(w io.Writer, c *controlplane.ControlPlane, kubeconfig string) {

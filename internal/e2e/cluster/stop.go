@@ -2,31 +2,25 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
 )
 
-// stopper knows when this program shall stop, and why.
-type stopper struct {
-	// ctx ends at the first reason to stop.
-	ctx context.Context
-	// again has every signal that comes after the first.
-	again <-chan os.Signal
-}
-
 // errParentEnded is why this program stops when the one that started it is
 // gone: `go run` passes on no signal, and leaves its program to itself.
-var errParentEnded = fmt.Errorf("the program that started this one has ended")
+var errParentEnded = errors.New("the program that started this one has ended")
 
 // A signalled error is a signal as a reason to stop.
-type signalled struct{ os.Signal }
+type signalled struct{ signal syscall.Signal }
 
-func (s signalled) Error() string { return "asked to stop by signal: " + s.String() }
+func (s signalled) Error() string { return "asked to stop by signal: " + s.signal.String() }
 
-func watchForStop() *stopper {
+// watchForStop returns a context that ends at the first reason to stop, which is
+// its cause, and every signal that comes after that.
+func watchForStop() (context.Context, <-chan os.Signal) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
@@ -39,7 +33,11 @@ func watchForStop() *stopper {
 			select {
 			case s := <-signals:
 				if ctx.Err() == nil {
-					cancel(signalled{s})
+					first, ok := s.(syscall.Signal)
+					if !ok {
+						first = syscall.SIGTERM
+					}
+					cancel(signalled{first})
 					continue
 				}
 				select {
@@ -53,22 +51,23 @@ func watchForStop() *stopper {
 			}
 		}
 	}()
-	return &stopper{ctx: ctx, again: again}
+	return ctx, again
 }
 
-// signal is what to tell a command that runs.
-func (s *stopper) signal() syscall.Signal {
-	if s, ok := context.Cause(s.ctx).(signalled); ok {
-		return s.Signal.(syscall.Signal)
+// signalOf is what to tell a command that runs when ctx has ended.
+func signalOf(ctx context.Context) syscall.Signal {
+	var s signalled
+	if errors.As(context.Cause(ctx), &s) {
+		return s.signal
 	}
 	return syscall.SIGTERM
 }
 
-// code is the status to exit with after a stop that went well: a Ctrl-C is how
+// codeOf is the status to exit with after a stop that went well: a Ctrl-C is how
 // this program is meant to end.
-func (s *stopper) code() int {
-	if s.signal() == syscall.SIGINT {
-		return 0
+func codeOf(ctx context.Context) int {
+	if s := signalOf(ctx); s != syscall.SIGINT {
+		return 128 + int(s)
 	}
-	return 128 + int(s.signal())
+	return 0
 }

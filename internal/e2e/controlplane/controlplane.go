@@ -139,15 +139,20 @@ func (c *ControlPlane) Stop() error {
 }
 
 // Ended waits until etcd or the API server, as it runs now, ends by itself, and
-// tells which one, with its last lines. It returns nil when ctx ends.
+// tells which one, with its last lines. It returns nil when ctx ends. One that
+// was stopped has not ended by itself.
 func (c *ControlPlane) Ended(ctx context.Context) error {
 	c.mu.Lock()
 	etcd, apiServer := c.etcd, c.apiServer
 	c.mu.Unlock()
+	var apiServerEnded <-chan struct{} // of none, never
+	if apiServer != nil {
+		apiServerEnded = apiServer.Ended()
+	}
 	select {
 	case <-etcd.Ended():
 		return fmt.Errorf("etcd has ended; its last lines:\n%s", etcd.Log().Tail(20))
-	case <-apiServer.Ended():
+	case <-apiServerEnded:
 		return fmt.Errorf("kube-apiserver has ended; its last lines:\n%s", apiServer.Log().Tail(20))
 	case <-ctx.Done():
 		return nil
