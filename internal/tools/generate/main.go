@@ -17,6 +17,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -55,29 +56,32 @@ func run(ctx context.Context, check bool) error {
 	if err := controllerGen(ctx, root, made); err != nil {
 		return err
 	}
+	return settle(root, made, check)
+}
+
+// settle writes what was made to where it belongs, or only compares.
+func settle(root, made string, check bool) error {
 	var stale []string
 	for name, path := range outputs {
 		want, err := os.ReadFile(filepath.Join(made, name))
 		if err != nil {
 			return fmt.Errorf("the generator did not make %s: %w", name, err)
 		}
-		path = filepath.Join(root, path)
-		have, err := os.ReadFile(path)
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
+		have, err := os.ReadFile(filepath.Join(root, path))
+		switch {
+		case err != nil && !errors.Is(err, os.ErrNotExist):
 			return err
-		}
-		if bytes.Equal(have, want) {
-			continue
-		}
-		if check {
+		case err == nil && bytes.Equal(have, want):
+		case check:
 			stale = append(stale, path)
-			continue
-		}
-		if err := os.WriteFile(path, want, 0o644); err != nil {
-			return err
+		default:
+			if err := os.WriteFile(filepath.Join(root, path), want, 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	if len(stale) > 0 {
+		slices.Sort(stale)
 		return fmt.Errorf("stale: %s. Run `go generate ./%s` and commit the result", strings.Join(stale, ", "), api)
 	}
 	return nil

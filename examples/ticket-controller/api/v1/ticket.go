@@ -40,7 +40,7 @@ type Ticket struct {
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
 	// spec says what is wanted: the flight, who flies, and what may be done
-	// to get and to keep it.
+	// to get and keep it.
 	// +required
 	Spec TicketSpec `json:"spec"`
 
