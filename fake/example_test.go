@@ -1,0 +1,64 @@
+package fake_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tetherkube/tether/booking"
+	"github.com/tetherkube/tether/fake"
+)
+
+// A lost answer: the first create takes effect and its connection is cut. The
+// same key again books nothing more.
+func ExampleBookingServer_Inject() {
+	s := fake.NewBookingServer(fake.BookingOptions{Seed: 1})
+	defer s.Close()
+	s.Inject(fake.BookingFault{Kind: fake.BookingCutAfter, Op: booking.OpCreate, Nth: 1})
+
+	c, err := booking.NewClient(booking.Options{BaseURL: s.URL(), Transport: s.Transport(), Token: booking.StaticToken("me")})
+	if err != nil {
+		panic(err)
+	}
+	r := booking.Request{
+		ClientReference: "my-first", From: "ICN", To: "JFK", DepartureDate: "2027-05-01",
+		Passengers: []booking.Passenger{{GivenName: "Test", FamilyName: "Passenger"}},
+	}
+	_, err = c.Create(context.Background(), "key-1", r)
+	var e *booking.Error
+	if errors.As(err, &e) {
+		fmt.Println(e.Class())
+	}
+	a, err := c.Create(context.Background(), "key-1", r)
+	fmt.Println(a.Booking.Status, a.Replayed, err)
+	fmt.Println(s.CreatesInEffect("my-first"), len(s.Live("my-first")))
+	// Output:
+	// OutcomeUnknown
+	// confirmed true <nil>
+	// 1 1
+}
+
+// What the airline does by itself is seen at the next look.
+func ExampleBookingServer_Reschedule() {
+	s := fake.NewBookingServer(fake.BookingOptions{Seed: 1})
+	defer s.Close()
+	c, err := booking.NewClient(booking.Options{BaseURL: s.URL(), Transport: s.Transport(), Token: booking.StaticToken("me")})
+	if err != nil {
+		panic(err)
+	}
+	ctx := context.Background()
+	a, err := c.Create(ctx, "key-1", booking.Request{
+		From: "ICN", To: "JFK", DepartureDate: "2027-05-01",
+		Passengers: []booking.Passenger{{GivenName: "Test", FamilyName: "Passenger"}},
+	})
+	if err != nil {
+		panic(err)
+	}
+	if err := s.Reschedule(a.Booking.ID, 2*time.Hour); err != nil {
+		panic(err)
+	}
+	b, err := c.Get(ctx, a.Booking.ID)
+	fmt.Println(b.Flight.DepartureTime.Sub(b.ScheduleChange.PreviousDepartureTime), b.Version != a.Booking.Version, err)
+	// Output: 2h0m0s true <nil>
+}
