@@ -59,7 +59,11 @@ func (v *View) observe() Step {
 	default:
 		sight = l.Sight
 	}
-	s := finish(Observed, ReasonPaused, "paused: observed, and left as it is"+waits)
+	reason, message := ReasonPaused, "paused: observed, and left as it is"+waits
+	if v.Policy.ObserveOnly {
+		reason, message = ReasonObserveOnly, "observed, and left as it is: "+sight.State.String()
+	}
+	s := finish(Observed, reason, message)
 	s.End.Live = sight.State.Live()
 	return s
 }
@@ -122,7 +126,7 @@ func (v *View) noClaim(dropped bool) (Step, bool) {
 		}
 		return Step{Do: WriteClaim, Claim: m.Claim, Warning: WarningClaimChanged, Note: "someone removed the claim; it was put back"}, true
 	case !dropped && v.newborn():
-		return Step{Do: WriteClaim, Claim: v.Claim}, true
+		return Step{Do: WriteClaim, Claim: v.Claim, Birth: true}, true
 	case o.Deleting:
 		v.Claim.Seen = v.Status.ID != ""
 		return Step{}, false
@@ -153,4 +157,15 @@ func (v *View) noClaim(dropped bool) (Step, bool) {
 		first.Warning, first.Note = WarningClaimRebuilt, "the claim was gone; it was made again from what stands outside"
 	}
 	return first, true
+}
+
+// Effective is the claim that references derive from: the stored one, as far as it
+// counts, or what would be written.
+func Effective(v View) Claim {
+	if v.Claimed && v.BadClaim == "" {
+		v.claim()
+	} else {
+		v.noClaim(false)
+	}
+	return v.Claim
 }

@@ -49,11 +49,12 @@ func (m Memory) Meet(c Claim, now time.Time) Memory {
 	return m
 }
 
-// Wrote notes a claim that this process wrote. before is the one it replaced.
-func (m Memory) Wrote(s Step, had bool, before Claim, newborn bool, now time.Time) Memory {
+// Wrote notes a claim that this process wrote. before is the one it replaced, if
+// there was one.
+func (m Memory) Wrote(s Step, had bool, before Claim, now time.Time) Memory {
 	after := s.Claim
 	switch {
-	case !had && newborn && s.Warning == "":
+	case s.Birth:
 		m.Fresh, m.Known = true, true
 	case had && !after.Seen && (after.Next > max(before.Next, before.Incarnation) || after.Next == 0 && before.Next == 0 && after.Incarnation > before.Incarnation):
 		m.Fresh = true // the incarnation after one that was never rebuilt

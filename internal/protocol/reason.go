@@ -4,6 +4,8 @@ package protocol
 // there as the reason of a Stalled condition came from the External: a rejection.
 const (
 	ReasonPaused            = "Paused"
+	ReasonObserveOnly       = "ObserveOnly"
+	ReasonClaimStripped     = "ClaimStripped"
 	ReasonPending           = "Pending"
 	ReasonReplacing         = "Replacing"
 	ReasonDeleting          = "Deleting"
@@ -28,7 +30,7 @@ const (
 )
 
 var ownReasons = map[string]bool{
-	ReasonPaused: true, ReasonPending: true, ReasonReplacing: true, ReasonDeleting: true, ReasonSettling: true,
+	ReasonPaused: true, ReasonObserveOnly: true, ReasonClaimStripped: true, ReasonPending: true, ReasonReplacing: true, ReasonDeleting: true, ReasonSettling: true,
 	ReasonVerifyingAbsence: true, ReasonInvalidAnnotation: true, ReasonInvalidClaim: true, ReasonNewerClaim: true,
 	ReasonForeignClaim: true, ReasonClusterIDChanged: true, ReasonTwoControllers: true, ReasonClaimLost: true,
 	ReasonCannotAdopt: true, ReasonTakenOver: true, ReasonAmbiguous: true, ReasonOutcomeUnknown: true,

@@ -32,6 +32,7 @@ func (a Action) Effect() bool { return a >= Create }
 type Step struct {
 	Do          Action
 	Claim       Claim  // WriteClaim, Release
+	Birth       bool   // WriteClaim: on a newborn
 	Incarnation int    // LookUp by reference, and the effects
 	ID          string // LookUp by id, Record, and where known Update and Delete
 	Sight       Sight  // Update, Delete: what was observed

@@ -191,6 +191,7 @@ func (v *View) birth() Claim {
 		V: Version, Controller: v.Identity.Controller, Cluster: v.Identity.Cluster,
 		Namespace: v.Object.Namespace, Name: v.Object.Name, UID: v.Object.UID, Owner: v.Object.UID,
 		Holder: v.Holder, Incarnation: 1, Attempt: 1, Guarantee: v.Outside.Guarantee.String(), Window: v.Outside.Settle,
+		Time: v.Now.Unix(),
 	}
 }
 

@@ -53,6 +53,9 @@ func (v *View) blank() bool {
 // write is a WriteClaim that carries what every claim carries.
 func (v *View) write(c Claim) Step {
 	c.Guarantee, c.Window = v.Outside.Guarantee.String(), v.Outside.Settle
+	if c.Time == 0 {
+		c.Time = v.Now.Unix()
+	}
 	return Step{Do: WriteClaim, Claim: c}
 }
 

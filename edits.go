@@ -1,0 +1,97 @@
+package tether
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// editedPath names the first path outside status in which edited differs from
+// have, "" for none. all says to look beyond metadata.
+func editedPath[T Object](f statusField[T], have, edited T, all bool) string {
+	if !all && f.sameMeta(have, edited) {
+		return ""
+	}
+	a, b := shallow(have), shallow(edited)
+	f.share(a, b)
+	if equality.Semantic.DeepEqual(a, b) {
+		return ""
+	}
+	if path := differingPath(asMap(a), asMap(b), ""); path != "" {
+		return path
+	}
+	return "a field"
+}
+
+func (f statusField[T]) sameMeta(a, b T) bool {
+	switch {
+	case f.unstructured:
+		return equality.Semantic.DeepEqual(content(a)["metadata"], content(b)["metadata"])
+	case f.meta == nil:
+		return true
+	}
+	va, vb := reflect.ValueOf(a).Elem().FieldByIndex(f.meta), reflect.ValueOf(b).Elem().FieldByIndex(f.meta)
+	return equality.Semantic.DeepEqual(va.Addr().Interface(), vb.Addr().Interface())
+}
+
+func asMap(o any) map[string]any {
+	raw, err := json.Marshal(o)
+	m := map[string]any{}
+	if err == nil {
+		err = json.Unmarshal(raw, &m)
+	}
+	if err != nil {
+		return nil
+	}
+	return m
+}
+
+func differingPath(a, b map[string]any, at string) string {
+	keys := make([]string, 0, len(a)+len(b))
+	for k := range a {
+		keys = append(keys, k)
+	}
+	for k := range b {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	for _, k := range keys {
+		if reflect.DeepEqual(a[k], b[k]) {
+			continue
+		}
+		ma, oka := a[k].(map[string]any)
+		mb, okb := b[k].(map[string]any)
+		if oka && okb {
+			return differingPath(ma, mb, at+"."+k)
+		}
+		return (at + "." + k)[1:]
+	}
+	return ""
+}
+
+func isNil(v any) bool {
+	if v == nil {
+		return true
+	}
+	r := reflect.ValueOf(v)
+	return r.Kind() == reflect.Pointer && r.IsNil()
+}
+
+func isNilObject[T metav1.Object](o T) bool { return isNil(o) }
+
+// contentJSON is what generation counts: all but metadata and status.
+func contentJSON[T Object](f statusField[T], obj T) []byte {
+	m := asMap(obj)
+	delete(m, "metadata")
+	if f.has() {
+		delete(m, "status")
+	}
+	raw, err := json.Marshal(m)
+	if err != nil {
+		return nil
+	}
+	return raw
+}

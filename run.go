@@ -1,0 +1,459 @@
+package tether
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+	"k8s.io/klog/v2"
+
+	"github.com/tetherkube/tether/internal/kube"
+)
+
+// Lease says that of several processes one runs the controllers: the one that
+// holds the Lease object. A process that loses it stops at once, and Run returns
+// an error: the program should end, so that it comes back as a standby.
+type Lease struct {
+	Namespace string // required
+	Name      string // required
+	// Identity is this process's, and nobody else's [host name and a random part].
+	Identity string
+	// Duration, RenewDeadline and RetryPeriod are the election's times
+	// [15 s, 10 s, 750 ms].
+	Duration, RenewDeadline, RetryPeriod time.Duration
+}
+
+// RunOptions configure [Run]. Controllers made by Manage want SingleProcess or a
+// Lease; otherwise the zero value works.
+type RunOptions struct {
+	// SingleProcess says that no other process runs these controllers [false].
+	SingleProcess bool
+	// Lease makes sure of it [none].
+	Lease *Lease
+	// StopTimeout is how long running passes may take to end in a stop; then they
+	// are cancelled, and have 5 s for their last writes. Keep both together below the
+	// pod's terminationGracePeriodSeconds [20 s].
+	StopTimeout time.Duration
+	// Health answers probes [none].
+	Health *Health
+	// Hooks hear of passes, calls and requests [none].
+	Hooks Hooks
+	// Logger takes the log [klog's].
+	Logger *logr.Logger
+}
+
+// errStopped is the cause of a pass's cancellation late in a stop.
+var errStopped = errors.New("the controller is stopping")
+
+// Run runs controllers until ctx ends, and returns after all that it started has
+// ended: nil where ctx ended, otherwise what was wrong. It validates everything
+// before anything starts, and answers all mistakes at once. What keeps it from
+// working (no API server, a missing definition, a missing right) is told in
+// readiness, in the log and in metrics, and waited for.
+//
+// A stop goes in two phases: no new passes; running ones end, with their context
+// alive, within StopTimeout; then they are cancelled, write their status, and the
+// lease is given back.
+//
+// cfg is copied. A zero QPS in it means no client-side limit.
+func Run(ctx context.Context, cfg *rest.Config, o RunOptions, cs ...*Controller) error {
+	o = o.withDefaults()
+	if err := validate(cfg, o, cs); err != nil {
+		return err
+	}
+	r := &running{opts: o}
+	for _, c := range cs {
+		r.engines = append(r.engines, c.engine)
+	}
+	return r.run(ctx, cfg)
+}
+
+func (o RunOptions) withDefaults() RunOptions {
+	if o.StopTimeout == 0 {
+		o.StopTimeout = 20 * time.Second
+	}
+	if o.Hooks == nil {
+		o.Hooks = NoHooks{}
+	}
+	if o.Logger == nil {
+		log := klog.Background()
+		o.Logger = &log
+	}
+	if o.Lease != nil {
+		l := *o.Lease
+		if l.Duration == 0 {
+			l.Duration = 15 * time.Second
+		}
+		if l.RenewDeadline == 0 {
+			l.RenewDeadline = l.Duration * 2 / 3
+		}
+		if l.RetryPeriod == 0 {
+			l.RetryPeriod = min(750*time.Millisecond, l.RenewDeadline/4)
+		}
+		if l.Identity == "" {
+			host, err := os.Hostname()
+			if err != nil {
+				host = "unknown"
+			}
+			l.Identity = host + "_" + randomID()
+		}
+		o.Lease = &l
+	}
+	return o
+}
+
+// validate gathers all mistakes.
+func validate(cfg *rest.Config, o RunOptions, cs []*Controller) error {
+	var wrong []error
+	say := func(format string, args ...any) { wrong = append(wrong, fmt.Errorf(format, args...)) }
+	if cfg == nil {
+		say("Run: the rest.Config is nil; load one, for example with clientcmd or rest.InClusterConfig")
+	}
+	if len(cs) == 0 {
+		say("Run: no controller was given; make one with New or Manage")
+	}
+	if o.StopTimeout < 0 {
+		say("RunOptions.StopTimeout: %v is negative; give a positive duration, or 0 for 20s", o.StopTimeout)
+	}
+	if l := o.Lease; l != nil {
+		if l.Namespace == "" || l.Name == "" {
+			say("RunOptions.Lease: Namespace or Name is missing; give both")
+		}
+		if l.RetryPeriod <= 0 || l.RenewDeadline <= l.RetryPeriod*6/5 || l.Duration <= l.RenewDeadline {
+			say("RunOptions.Lease: Duration %v, RenewDeadline %v and RetryPeriod %v do not fit; each must be more than the next, the second by a fifth at least", l.Duration, l.RenewDeadline, l.RetryPeriod)
+		}
+		if l.Duration < time.Second {
+			say("RunOptions.Lease.Duration: %v is less than a second, which a Lease cannot say; give at least 1s", l.Duration)
+		}
+	}
+	names := map[string]bool{}
+	seen := map[informer]bool{}
+	for i, c := range cs {
+		if c == nil || c.engine == nil {
+			say("Run: controller %d is nil; make one with New or Manage", i)
+			continue
+		}
+		e := c.engine
+		for _, m := range e.mistakes() {
+			say("controller %q: %s", e.name(), m)
+		}
+		if e.managed() && !o.SingleProcess && o.Lease == nil {
+			say("controller %q: it is managed, so no two processes may run it; set RunOptions.Lease, or RunOptions.SingleProcess where there is only one", e.name())
+		}
+		for _, in := range e.informers() {
+			if isNil(in) || seen[in] {
+				continue
+			}
+			seen[in] = true
+			for _, m := range in.mistakes() {
+				say("controller %q: informer of %s: %s", e.name(), in.name(), m)
+			}
+			if in.busy() {
+				say("controller %q: informer of %s: it runs already; give each Run informers of its own", e.name(), in.name())
+			}
+		}
+		finalizer, ok := e.finalizes()
+		if id := e.name() + "|" + finalizer; ok && names[id] {
+			say("controller %q: another one has the same Domain and Name, so that both would use finalizer %q; set Options.Name", e.name(), finalizer)
+		} else {
+			names[id] = true
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// environment is what a Run gives its controllers and informers.
+type environment struct {
+	conn   *kube.Conn
+	log    logr.Logger
+	hooks  Hooks
+	record func(kube.Event)
+	held   func() error // nil error: this process may act
+	fail   func(error)  // ends the Run with this error
+	holder string       // namespace/name of the Lease, or ""
+
+	// Set when the term begins, before the first pass:
+	term    time.Time
+	cluster string
+}
+
+func (e *environment) clusterOf(given string) string { return orElse(given, e.cluster) }
+
+// running is one Run.
+type running struct {
+	opts      RunOptions
+	engines   []engine
+	informers []informer
+	env       *environment
+	elector   *kube.Elector // nil: no lease
+
+	mu      sync.Mutex // guards the rest
+	waits   string     // what the passes wait for, "" when they run
+	leading bool
+}
+
+func (r *running) run(ctx context.Context, cfg *rest.Config) (err error) {
+	log := *r.opts.Logger
+	conn, err := kube.Dial(cfg, r.observe)
+	if err != nil {
+		return fmt.Errorf("Run: rest.Config: %w", err)
+	}
+	defer conn.Close()
+	informCtx, fail := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer fail(nil)
+	r.env = &environment{conn: conn, log: log, hooks: r.opts.Hooks, held: func() error { return nil }, fail: fail}
+	r.waits = "starting"
+
+	var background sync.WaitGroup
+	defer background.Wait()
+	stopEvents, err := r.startEvents(conn, &background)
+	if err != nil {
+		return err
+	}
+	defer stopEvents()
+	if closeLease, err := r.openLease(cfg); err != nil {
+		return err
+	} else if closeLease != nil {
+		defer closeLease()
+	}
+	if err := r.open(); err != nil {
+		return err
+	}
+	defer r.close()
+	r.opts.Hooks.Running(r.snapshot)
+	if r.opts.Health != nil {
+		r.opts.Health.set(r.checks)
+		defer r.opts.Health.set(nil)
+	}
+	defer fail(nil)
+	for _, in := range r.informers {
+		background.Go(func() { in.run(informCtx) })
+	}
+	// Passes end before informers do: what a pass reads must stay true.
+	runCtx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	context.AfterFunc(informCtx, func() { stop(context.Cause(informCtx)) })
+	if r.elector != nil {
+		err = r.elector.Run(klog.NewContext(runCtx, log), func(ctx context.Context) { r.lead(ctx) })
+	} else {
+		r.lead(runCtx)
+	}
+	if mistake := context.Cause(informCtx); mistake != nil {
+		return mistake
+	}
+	if err != nil {
+		return fmt.Errorf("Run: %w", err)
+	}
+	return nil
+}
+
+func (r *running) startEvents(conn *kube.Conn, background *sync.WaitGroup) (func(), error) {
+	instance, _ := os.Hostname() // "" is a name as well
+	recorder, err := kube.NewRecorder(conn, clip(orElse(instance, "tether"), 128), func(err error, e kube.Event) {
+		r.env.log.V(1).Info("event not recorded", "reason", e.Reason, "namespace", e.Regarding.Namespace, "name", e.Regarding.Name, "cause", err.Error())
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.env.record = recorder.Record
+	ctx, cancel := context.WithCancel(context.Background())
+	background.Go(func() { recorder.Run(ctx) })
+	return func() {
+		recorder.Close()
+		time.AfterFunc(lastWrites, cancel)
+		background.Wait()
+		cancel()
+	}, nil
+}
+
+// openLease prepares the elector, on a connection of its own.
+func (r *running) openLease(cfg *rest.Config) (func(), error) {
+	l := r.opts.Lease
+	if l == nil {
+		return nil, nil
+	}
+	conn, err := kube.Dial(cfg, r.observe)
+	if err != nil {
+		return nil, fmt.Errorf("Run: rest.Config: %w", err)
+	}
+	conn.Config.Timeout = l.RenewDeadline / 2
+	conn.Client.Timeout = l.RenewDeadline / 2
+	r.elector, err = kube.NewElector(conn, kube.LeaseOptions{
+		Namespace: l.Namespace, Name: l.Name, Identity: l.Identity,
+		Duration: l.Duration, RenewDeadline: l.RenewDeadline, RetryPeriod: l.RetryPeriod,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.env.held, r.env.holder = r.elector.Held, l.Namespace+"/"+l.Name
+	r.waits = "standing by for lease " + r.env.holder
+	return conn.Close, nil
+}
+
+// open makes informers and controllers ready to hear.
+func (r *running) open() error {
+	for _, e := range r.engines {
+		for _, in := range e.informers() {
+			if slices.Contains(r.informers, in) {
+				continue
+			}
+			if err := in.open(r.env); err != nil {
+				r.close()
+				return err
+			}
+			r.informers = append(r.informers, in)
+		}
+	}
+	for _, e := range r.engines {
+		if err := e.setUp(r.env); err != nil {
+			r.close()
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *running) close() {
+	for _, in := range r.informers {
+		in.close()
+	}
+}
+
+// lead runs passes until ctx ends: the stop, or the loss of the lease.
+func (r *running) lead(ctx context.Context) {
+	r.note("waiting for informers", true)
+	defer r.note("stopped", false)
+	r.env.term = time.Now()
+	if !r.prepared(ctx) {
+		return
+	}
+	passCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer cancel(nil)
+	var workers sync.WaitGroup
+	for _, e := range r.engines {
+		e.work(logr.NewContext(passCtx, r.env.log), &workers)
+	}
+	r.note("", true)
+	r.env.log.Info("controllers run", "controllers", r.names())
+	<-ctx.Done()
+	for _, e := range r.engines {
+		e.drain()
+	}
+	if cause := context.Cause(ctx); errors.Is(cause, kube.ErrLeaseLost) {
+		r.env.log.Error(cause, "passes are cancelled")
+		cancel(cause)
+		workers.Wait()
+		return
+	}
+	r.env.log.Info("stopping; running passes may end", "timeout", r.opts.StopTimeout.String())
+	late := time.AfterFunc(r.opts.StopTimeout, func() { cancel(errStopped) })
+	defer late.Stop()
+	// A lease that is lost during the stop cuts it short.
+	watch := time.NewTicker(time.Second)
+	defer watch.Stop()
+	ended := make(chan struct{})
+	go func() { workers.Wait(); close(ended) }()
+	for {
+		select {
+		case <-ended:
+			return
+		case <-watch.C:
+			if err := r.env.held(); err != nil {
+				cancel(err)
+			}
+		}
+	}
+}
+
+func (r *running) names() string {
+	var names []string
+	for _, e := range r.engines {
+		names = append(names, e.name())
+	}
+	return strings.Join(names, ",")
+}
+
+// prepared waits until all informers have synced and the cluster's id is known.
+func (r *running) prepared(ctx context.Context) bool {
+	for _, in := range r.informers {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-in.synced():
+		}
+	}
+	for _, e := range r.engines {
+		if err := e.checkServed(); err != nil {
+			r.env.fail(err)
+			return false
+		}
+	}
+	if slices.ContainsFunc(r.engines, func(e engine) bool { return e.wantsClusterID() }) {
+		return r.findCluster(ctx)
+	}
+	return true
+}
+
+func (r *running) note(waits string, leading bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.waits, r.leading = waits, leading
+}
+
+func (r *running) observe(q kube.Request) {
+	r.opts.Hooks.Request(RequestInfo{Method: q.Method, Resource: q.Resource, Watch: q.Watch, Code: q.Code, Duration: q.Duration})
+}
+
+func (r *running) snapshot() Snapshot {
+	r.mu.Lock()
+	s := Snapshot{Leading: r.leading}
+	r.mu.Unlock()
+	for _, e := range r.engines {
+		s.Queues = append(s.Queues, e.queueState())
+	}
+	for _, in := range r.informers {
+		s.Informers = append(s.Informers, in.state())
+	}
+	return s
+}
+
+// checks are those of Health.
+func (r *running) checks() (live, ready []check) {
+	live = []check{{name: "process"}}
+	for _, in := range r.informers {
+		s := in.state()
+		c := check{name: "informer/" + s.Resource}
+		switch {
+		case s.Trouble != "":
+			c.reason = fmt.Sprintf("%s since %s: %s", s.Trouble, s.Since.UTC().Format(time.RFC3339), s.Message)
+		case !s.Synced:
+			c.reason = "Syncing: the first list is under way"
+		}
+		ready = append(ready, c)
+	}
+	r.mu.Lock()
+	waits, leading := r.waits, r.leading
+	r.mu.Unlock()
+	if r.elector != nil {
+		c := check{name: "lease/" + r.env.holder}
+		if err := r.elector.Trouble(); err != nil {
+			c.reason = err.Error()
+		}
+		ready = append(ready, c)
+	}
+	for _, e := range r.engines {
+		c := check{name: "controller/" + e.name()}
+		if waits != "" && (leading || r.elector == nil) {
+			c.reason = waits
+		}
+		ready = append(ready, c)
+	}
+	return live, ready
+}
