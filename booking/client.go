@@ -51,20 +51,23 @@ type Client struct {
 func NewClient(o Options) (*Client, error) {
 	base, err := checkBaseURL(o.BaseURL)
 	errs := []error{err}
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("%s: %s", field, fmt.Sprintf(format, args...)))
+	}
 	if o.Token == nil {
-		errs = append(errs, errors.New("Token: is nil: give a source, as booking.TokenFile(path)"))
+		bad("Token", "is nil: give a source, as booking.TokenFile(path)")
 	}
 	if o.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("Timeout: %v is negative: give a positive duration, or 0 for 30s", o.Timeout))
+		bad("Timeout", "%v is negative: give a positive duration, or 0 for 30s", o.Timeout)
 	}
 	if o.MaxBody < 0 {
-		errs = append(errs, fmt.Errorf("MaxBody: %d is negative: give a number of bytes, or 0 for 1 MiB", o.MaxBody))
+		bad("MaxBody", "%d is negative: give a number of bytes, or 0 for 1 MiB", o.MaxBody)
 	}
 	if o.MaxPages < 0 {
-		errs = append(errs, fmt.Errorf("MaxPages: %d is negative: give a number of pages, or 0 for 1000", o.MaxPages))
+		bad("MaxPages", "%d is negative: give a number of pages, or 0 for 1000", o.MaxPages)
 	}
 	if strings.ContainsAny(o.UserAgent, "\r\n\x00") {
-		errs = append(errs, errors.New("UserAgent: has a line break: give one line"))
+		bad("UserAgent", "has a line break: give one line")
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, fmt.Errorf("booking: options: %w", err)

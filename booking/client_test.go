@@ -64,7 +64,11 @@ func answer(w http.ResponseWriter, status int, contentType string, body any) {
 		io.WriteString(w, s)
 		return
 	}
-	json.NewEncoder(w).Encode(body)
+	text, err := json.Marshal(body)
+	if err != nil {
+		panic(err)
+	}
+	w.Write(text)
 }
 
 func request() booking.Request {
@@ -159,19 +163,22 @@ func TestAnAnswerIsReadForWhatItProves(t *testing.T) {
 		create, read booking.Class
 	}
 	cases := map[string]proof{
-		"404 of a proxy":             {plain(404, "text/html", "not here"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"404 of another API":         {plain(404, booking.MediaTypeProblem, `{"type":"about:blank","title":"x","status":404}`), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"problem of another status":  {problem(booking.SoldOut, func(p *booking.Problem) { p.Status = 410 }), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"403 of a firewall":          {plain(403, "text/html", "no"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"401 of a gateway":           {plain(401, "text/html", "no"), booking.Unauthorized, booking.Denied, booking.Denied},
-		"429 of a gateway":           {plain(429, "text/html", "no"), booking.RateLimited, booking.Deferred, booking.CannotTell},
-		"408":                        {plain(408, "text/plain", "late"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"500":                        {plain(500, "text/plain", "oops"), booking.Internal, booking.OutcomeUnknown, booking.CannotTell},
-		"502":                        {plain(502, "text/plain", "oops"), booking.Internal, booking.OutcomeUnknown, booking.CannotTell},
-		"503":                        {plain(503, "text/plain", "oops"), booking.Unavailable, booking.OutcomeUnknown, booking.CannotTell},
-		"202":                        {plain(202, "application/json", example()), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"HTML":                       {plain(201, "text/html", "<html>"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"no content type":            {func(w http.ResponseWriter, _ *http.Request) { w.Header()["Content-Type"] = nil; w.WriteHeader(201) }, booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"404 of a proxy":            {plain(404, "text/html", "not here"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"404 of another API":        {plain(404, booking.MediaTypeProblem, `{"type":"about:blank","title":"x","status":404}`), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"problem of another status": {problem(booking.SoldOut, func(p *booking.Problem) { p.Status = 410 }), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"403 of a firewall":         {plain(403, "text/html", "no"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"401 of a gateway":          {plain(401, "text/html", "no"), booking.Unauthorized, booking.Denied, booking.Denied},
+		"429 of a gateway":          {plain(429, "text/html", "no"), booking.RateLimited, booking.Deferred, booking.CannotTell},
+		"408":                       {plain(408, "text/plain", "late"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"500":                       {plain(500, "text/plain", "oops"), booking.Internal, booking.OutcomeUnknown, booking.CannotTell},
+		"502":                       {plain(502, "text/plain", "oops"), booking.Internal, booking.OutcomeUnknown, booking.CannotTell},
+		"503":                       {plain(503, "text/plain", "oops"), booking.Unavailable, booking.OutcomeUnknown, booking.CannotTell},
+		"202":                       {plain(202, "application/json", example()), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"HTML":                      {plain(201, "text/html", "<html>"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"no content type": {func(w http.ResponseWriter, _ *http.Request) {
+			w.Header()["Content-Type"] = nil
+			w.WriteHeader(http.StatusCreated)
+		}, booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
 		"half an object":             {plain(201, "application/json", `{"id":"bk-`), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
 		"two objects":                {plain(201, "application/json", `{"id":"bk-1"}{}`), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
 		"null":                       {plain(201, "application/json", `null`), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
@@ -221,8 +228,13 @@ func TestAnAnswerIsReadForWhatItProves(t *testing.T) {
 	})
 }
 
-// wantError also holds every message to what it must not have.
-func wantError(t *testing.T, err error, op booking.Operation, k booking.Kind, class booking.Class) *booking.Error {
+func wantError(t *testing.T, err error, op booking.Operation, k booking.Kind, class booking.Class) {
+	t.Helper()
+	_ = failed(t, err, op, k, class) // for those who want to see more of it
+}
+
+// failed also holds every message to what it must not have.
+func failed(t *testing.T, err error, op booking.Operation, k booking.Kind, class booking.Class) *booking.Error {
 	t.Helper()
 	var e *booking.Error
 	if !errors.As(err, &e) || e.Op != op || e.Kind != k || e.Class() != class || !errors.Is(err, k) || errors.Is(err, booking.Kind("other")) {
@@ -288,7 +300,7 @@ func TestRetryAfterIsReadInBothForms(t *testing.T) {
 			answer(w, 429, booking.MediaTypeProblem, p)
 		})
 		_, err := client.Create(t.Context(), "k", request())
-		if e := wantError(t, err, booking.OpCreate, booking.RateLimited, booking.Deferred); e.RetryAfter != want {
+		if e := failed(t, err, booking.OpCreate, booking.RateLimited, booking.Deferred); e.RetryAfter != want {
 			t.Errorf("%q: %v, want %v", value, e.RetryAfter, want)
 		}
 	}
@@ -312,7 +324,7 @@ func TestNoRedirectIsFollowed(t *testing.T) {
 		_, err := client.Create(t.Context(), "k", request())
 		wantError(t, err, booking.OpCreate, booking.BadAnswer, booking.OutcomeUnknown)
 		_, err = client.Get(t.Context(), "bk-1")
-		if e := wantError(t, err, booking.OpGet, booking.BadAnswer, booking.CannotTell); !strings.Contains(e.Error(), "BaseURL") {
+		if e := failed(t, err, booking.OpGet, booking.BadAnswer, booking.CannotTell); !strings.Contains(e.Error(), "BaseURL") {
 			t.Errorf("the message has no remedy: %v", e)
 		}
 	}
@@ -374,7 +386,9 @@ func serveOnce(conn net.Conn, mutations, reads *atomic.Int32) {
 		if err != nil {
 			return
 		}
-		io.Copy(io.Discard, req.Body)
+		if _, err := io.Copy(io.Discard, req.Body); err != nil {
+			return
+		}
 		if req.Method != http.MethodGet {
 			mutations.Add(1)
 			return
@@ -394,7 +408,7 @@ func TestARequestThatNeverLeftIsDefinite(t *testing.T) {
 	l.Close()
 	client := connect(t, nobody)
 	_, err = client.Create(t.Context(), "k", request())
-	if e := wantError(t, err, booking.OpCreate, booking.NotSent, booking.Deferred); !strings.Contains(e.Error(), "refused") {
+	if e := failed(t, err, booking.OpCreate, booking.NotSent, booking.Deferred); !strings.Contains(e.Error(), "refused") {
 		t.Errorf("the message does not say why: %v", e)
 	}
 	_, err = client.Get(t.Context(), "bk-1")
@@ -434,20 +448,22 @@ func TestARequestThatNeverLeftIsDefinite(t *testing.T) {
 // broken is a transport that does not tell what it does.
 type broken struct{}
 
-func (broken) RoundTrip(r *http.Request) (*http.Response, error) {
+func (broken) RoundTrip(*http.Request) (*http.Response, error) {
 	return nil, &net.OpError{Op: "dial", Err: errors.New("who knows")}
 }
 
 func TestASentRequestWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
 	arrived := make(chan struct{}, 4)
 	hang := func(_ http.ResponseWriter, r *http.Request) {
-		io.Copy(io.Discard, r.Body)
+		if _, err := io.Copy(io.Discard, r.Body); err != nil {
+			return
+		}
 		arrived <- struct{}{}
 		<-r.Context().Done()
 	}
 	client := serve(t, hang, func(o *booking.Options) { o.Timeout = time.Second })
 	_, err := client.Create(t.Context(), "k", request())
-	if e := wantError(t, err, booking.OpCreate, booking.TimedOut, booking.OutcomeUnknown); !strings.Contains(e.Error(), "1s") {
+	if e := failed(t, err, booking.OpCreate, booking.TimedOut, booking.OutcomeUnknown); !strings.Contains(e.Error(), "1s") {
 		t.Errorf("the message does not say how long: %v", e)
 	}
 	<-arrived

@@ -164,8 +164,8 @@ func reasonOf(err error) string {
 // reasonBelow goes down through operations, since each names addresses.
 func reasonBelow(op *net.OpError) string {
 	for {
-		inner, ok := op.Err.(*net.OpError)
-		if !ok || inner.Err == nil {
+		var inner *net.OpError
+		if !errors.As(op.Err, &inner) || inner.Err == nil {
 			return op.Err.Error()
 		}
 		op = inner

@@ -25,7 +25,7 @@ func FuzzBookingServer(f *testing.F) {
 		}
 		s := fake.NewBookingServer(fake.BookingOptions{})
 		defer s.Close()
-		r := httptest.NewRequest(http.MethodGet, "/", strings.NewReader(body))
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", strings.NewReader(body))
 		r.Method, r.URL.Path, r.URL.RawQuery = method, path, query
 		for name, value := range map[string]string{"Authorization": "Bearer t", "Content-Type": contentType, "Idempotency-Key": key, "If-Match": ifMatch} {
 			r.Header.Set(name, value)
@@ -36,8 +36,8 @@ func FuzzBookingServer(f *testing.F) {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
 		var p booking.Problem
-		if w.Code >= 400 {
-			json.Unmarshal(w.Body.Bytes(), &p)
+		if w.Code >= 400 && json.Unmarshal(w.Body.Bytes(), &p) != nil {
+			t.Errorf("not a problem: %s", w.Body)
 		}
 		if _, known := p.Kind(); w.Code >= 400 && (p.Status != w.Code || !known && p.Type != "about:blank") {
 			t.Errorf("%d with %s", w.Code, w.Body)

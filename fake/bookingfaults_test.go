@@ -304,11 +304,11 @@ func TestTheJournalReadsAsATranscript(t *testing.T) {
 		defer s.Close()
 		ctx := t.Context()
 		s.Inject(fake.BookingFault{Kind: fake.BookingCutAfter, Nth: 1})
-		s.client.Create(ctx, "k1", request("r"))
+		check(t, "cut", second(s.client.Create(ctx, "k1", request("r"))), booking.ConnectionLost)
 		time.Sleep(2 * time.Second)
 		b := must[booking.Answer](t)(s.client.Create(ctx, "k1", request("r"))).Booking
-		s.client.Cancel(ctx, "k2", b.ID, "v9")
-		s.client.Cancel(ctx, "k3", b.ID, b.Version)
+		check(t, "old version", second(s.client.Cancel(ctx, "k2", b.ID, "v9")), booking.VersionMismatch)
+		check(t, "cancel", second(s.client.Cancel(ctx, "k3", b.ID, b.Version)), nil)
 		synctest.Wait()
 		caller := fake.CallerOf("one")
 		want := strings.ReplaceAll(strings.ReplaceAll(`#1 +0s create caller=C ref=r key=k1 id=B cut EFFECT fault=cut-after

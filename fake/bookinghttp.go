@@ -211,7 +211,7 @@ type rendered struct {
 
 func (o outcome) render(h http.Header) rendered {
 	r := rendered{status: o.status, contentType: "application/json"}
-	var body any = o.body
+	body := o.body
 	if o.problem != nil {
 		r.contentType = booking.MediaTypeProblem
 		body = o.problem

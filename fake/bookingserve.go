@@ -283,7 +283,7 @@ func contentOf(c bookingCall) [32]byte {
 	if len(c.body) > 0 {
 		d := json.NewDecoder(bytes.NewReader(c.body))
 		d.UseNumber()
-		d.Decode(&v) // it was decoded before: cannot fail
+		_ = d.Decode(&v) // it was decoded before: cannot fail
 	}
 	body, _ := json.Marshal(v)
 	return sha256.Sum256([]byte(string(c.op) + "\n" + c.path + "\n" + string(body)))

@@ -48,7 +48,7 @@ func (s *serving) transport(h http.Handler) *http.Transport {
 	if s.memory == nil {
 		s.memory = newMemoryListener()
 		if s.closed {
-			s.memory.Close()
+			_ = s.memory.Close() // it never fails
 		} else {
 			s.serveLocked(s.memory, h)
 		}
@@ -75,7 +75,7 @@ func (s *serving) serveLocked(l net.Listener, h http.Handler) {
 		},
 	}
 	s.servers = append(s.servers, server)
-	s.loops.Go(func() { server.Serve(l) })
+	s.loops.Go(func() { _ = server.Serve(l) }) // ends by close alone
 }
 
 // close cuts every connection and returns when all that it owned has ended. What
@@ -86,13 +86,13 @@ func (s *serving) close() {
 	servers, transports := s.servers, s.transports
 	s.mu.Unlock()
 	for _, server := range servers {
-		server.Close()
+		_ = server.Close() // what it could say of its listener has no use
 	}
 	s.loops.Wait()
 	// A connection that was accepted while Close went through the others was
 	// missed by it, and is known by now.
 	for _, server := range servers {
-		server.Close()
+		_ = server.Close() // as above
 	}
 	s.conns.Wait()
 	for _, t := range transports {

@@ -30,11 +30,11 @@ func TestAnAnswerThatIsNotDocumentedIsSeen(t *testing.T) {
 	const good = `{"id":"bk-1","version":"v1","status":"confirmed","from":"ICN","to":"JFK","departure_date":"2027-05-01","cabin":"economy",` +
 		`"passengers":[{"given_name":"A","family_name":"B"}],"record_locator":"ABCDEF","flight":{"number":"TK100","departure_time":"2027-05-01T10:00:00Z"},"seats":["1A"],` +
 		`"price":{"amount":"1.00","currency":"EUR"},"fare_changeable":true,"booked_at":"2027-01-01T00:00:00Z","updated_at":"2027-01-01T00:00:00Z"}`
-	edit := func(old, new string) string {
+	edit := func(old, by string) string {
 		if !strings.Contains(good, old) {
 			t.Fatalf("%s is not there to be changed", old)
 		}
-		return strings.Replace(good, old, new, 1)
+		return strings.Replace(good, old, by, 1)
 	}
 	c := load(t)
 	for name, answer := range map[string]struct {
@@ -66,11 +66,13 @@ func TestAnAnswerThatIsNotDocumentedIsSeen(t *testing.T) {
 				},
 				answer: func(_ *http.Request, err error) { got = err },
 			}
-			req, _ := http.NewRequest(http.MethodGet, "http://x/v1/bookings/bk-1", nil)
+			req, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://x/v1/bookings/bk-1", nil)
 			req.Header.Set("Authorization", "Bearer t")
-			if _, err := transport.RoundTrip(req); err != nil {
+			resp, err := transport.RoundTrip(req)
+			if err != nil {
 				t.Fatal(err)
 			}
+			resp.Body.Close()
 			if (got == nil) != answer.good {
 				t.Errorf("the validator says %v", got)
 			}

@@ -58,7 +58,7 @@ func (tr *tour) visit(s stop) (b booking.Booking) {
 	if strings.Contains(url, "%s") {
 		url = fmt.Sprintf(url, s.id)
 	}
-	req, err := http.NewRequest(methods[s.op][0], url+s.query, strings.NewReader(s.body))
+	req, err := http.NewRequestWithContext(t.Context(), methods[s.op][0], url+s.query, strings.NewReader(s.body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +87,14 @@ func (tr *tour) visit(s stop) (b booking.Booking) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer resp.Body.Close()
 	text, _ := io.ReadAll(resp.Body)
 	var p booking.Problem
 	kind := booking.Kind("")
 	if resp.StatusCode >= 400 {
-		json.Unmarshal(text, &p)
+		if err := json.Unmarshal(text, &p); err != nil {
+			t.Errorf("%s: %v", about, err)
+		}
 		kind, _ = p.Kind()
 	}
 	if kind != s.kind {
