@@ -80,7 +80,8 @@ type Observation struct {
 }
 
 // Fencer is an optional part of an [External]: a way to close a reference, so that
-// no create with it takes effect any more. The answer is what exists.
+// no create with it takes effect any more. The answer is what exists. c.Key is a
+// new one each time, since closing twice is as good as once.
 type Fencer[T Object] interface {
 	Fence(ctx context.Context, obj T, c Call) (Observation, error)
 }

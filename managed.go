@@ -547,5 +547,8 @@ func (r *managing[T]) send(s protocol.Step, claim protocol.Claim, ref string) (O
 		c.Key = protocol.ChangeKey(verb, ref, observed, "", r.memory.learnt.Refused)
 		return r.call(verb, func(ctx context.Context) (Observation, error) { return r.m.Delete(ctx, r.obj, c, seen) })
 	}
+	// Closing twice is as good as once, and an answer kept under a key would tell
+	// how things stood then: every fence has a key of its own.
+	c.Key = protocol.ChangeKey(verb, ref, strconv.FormatInt(time.Now().UnixNano(), 36), "", 0)
 	return r.call(verb, func(ctx context.Context) (Observation, error) { return r.m.fencer.Fence(ctx, r.obj, c) })
 }

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// settings is a command line that was understood.
+type settings struct {
+	kubeconfig, context string
+	namespaces          []string
+	bookingURL          string
+	bookingTokenFile    string
+	workers             int
+	leaderElect         string // "", "true" or "false": "" means in a cluster yes, else no
+	leaseNamespace      string
+	leaseDuration       time.Duration
+	healthAddr          string
+	metricsAddr         string
+	stopTimeout         time.Duration
+	settle              time.Duration
+	callTimeout         time.Duration
+	poll                time.Duration
+	clusterID           string
+	verbosity           int
+}
+
+var errHelp = errors.New("help was asked for")
+
+// option is one flag. Its environment variable is its name in capitals after
+// TICKET_CONTROLLER_, with underscores.
+type option struct {
+	name, value, help string
+	set               func(*settings, string) error
+}
+
+func (o option) env() string {
+	return "TICKET_CONTROLLER_" + strings.ToUpper(strings.ReplaceAll(o.name, "-", "_"))
+}
+
+func text(name, value, help string, at func(*settings) *string) option {
+	return option{name, value, help, func(s *settings, v string) error { *at(s) = v; return nil }}
+}
+
+func duration(name, help string, at func(*settings) *time.Duration) option {
+	return option{name, "DURATION", help, func(s *settings, v string) error {
+		d, err := time.ParseDuration(v)
+		if err != nil || d <= 0 {
+			return fmt.Errorf("%.40q is not a positive duration: want one as 500ms, 30s or 5m", v)
+		}
+		*at(s) = d
+		return nil
+	}}
+}
+
+func number(name, help string, least int, at func(*settings) *int) option {
+	return option{name, "N", help, func(s *settings, v string) error {
+		n, err := strconv.Atoi(v)
+		if err != nil || n < least {
+			return fmt.Errorf("%.40q is not a number of at least %d", v, least)
+		}
+		*at(s) = n
+		return nil
+	}}
+}
+
+// options are in the order of the help text.
+func options() []option {
+	return []option{
+		text("kubeconfig", "FILE", "How to reach the cluster. [$KUBECONFIG, then ~/.kube/config, then the pod's own]", func(s *settings) *string { return &s.kubeconfig }),
+		text("context", "NAME", "Which context of the kubeconfig. [its current one]", func(s *settings) *string { return &s.context }),
+		{"namespace", "NAME[,NAME…]", "Only Tickets of these namespaces. [all]", setNamespaces},
+		{"booking-url", "URL", "Where the booking API is, without /v1. Required.", setBookingURL},
+		text("booking-token-file", "FILE", "Holds the booking API's bearer token. Read for each call, so that it may be rotated. Required.", func(s *settings) *string { return &s.bookingTokenFile }),
+		number("workers", "Tickets worked on at once. [4]", 1, func(s *settings) *int { return &s.workers }),
+		{"leader-elect", "BOOL", "Run only while holding a Lease, so that several replicas may be started. [in a cluster true, else false]", setLeaderElect},
+		text("lease-namespace", "NAME", "Where the Lease is. [the pod's namespace, else default]", func(s *settings) *string { return &s.leaseNamespace }),
+		duration("lease-duration", "How long a replica that died keeps the Lease. [15s]", func(s *settings) *time.Duration { return &s.leaseDuration }),
+		text("health-addr", "ADDRESS", "Serves /livez and /readyz, as 127.0.0.1:8080. [none]", func(s *settings) *string { return &s.healthAddr }),
+		text("metrics-addr", "ADDRESS", "Serves /metrics, as 127.0.0.1:9090. [none]", func(s *settings) *string { return &s.metricsAddr }),
+		duration("stop-timeout", "How long running work may take at a stop. [20s]", func(s *settings) *time.Duration { return &s.stopTimeout }),
+		duration("call-timeout", "How long one call of the booking API may take. [30s]", func(s *settings) *time.Duration { return &s.callTimeout }),
+		duration("settle", "Within which a call in the air lands or never does; at least call-timeout. [1m]", func(s *settings) *time.Duration { return &s.settle }),
+		duration("poll", "How often a booking is looked at although nothing changed. [10m]", func(s *settings) *time.Duration { return &s.poll }),
+		text("cluster-id", "ID", "This cluster's id in references. [the UID of namespace kube-system]", func(s *settings) *string { return &s.clusterID }),
+		number("v", "How much is logged: 0 what matters, 1 each pass, 2 each step. [0]", 0, func(s *settings) *int { return &s.verbosity }),
+	}
+}
+
+func setNamespaces(s *settings, v string) error {
+	for ns := range strings.SplitSeq(v, ",") {
+		if ns = strings.TrimSpace(ns); ns != "" {
+			s.namespaces = append(s.namespaces, ns)
+		}
+	}
+	return nil
+}
+
+func setBookingURL(s *settings, v string) error {
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%.80q is not a URL as https://api.example.com", v)
+	}
+	s.bookingURL = v
+	return nil
+}
+
+func setLeaderElect(s *settings, v string) error {
+	b, err := strconv.ParseBool(v)
+	if err != nil {
+		return fmt.Errorf("%.40q is neither true nor false", v)
+	}
+	s.leaderElect = strconv.FormatBool(b)
+	return nil
+}
+
+// parse reads the command line, and for what it does not say the environment.
+func parse(args []string, getenv func(string) string) (settings, error) {
+	var s settings
+	given := map[string]bool{}
+	fs := flag.NewFlagSet("ticket-controller", flag.ContinueOnError)
+	fs.SetOutput(io.Discard)
+	for _, o := range options() {
+		fs.Func(o.name, "", func(v string) error {
+			given[o.name] = true
+			return o.set(&s, v)
+		})
+	}
+	switch err := fs.Parse(args); {
+	case errors.Is(err, flag.ErrHelp):
+		return s, errHelp
+	case err != nil:
+		return s, err
+	case fs.NArg() > 0:
+		return s, fmt.Errorf("%.40q is not understood: the only subcommand is booking-server, and flags begin with --", fs.Arg(0))
+	}
+	for _, o := range options() {
+		if v := getenv(o.env()); v != "" && !given[o.name] {
+			if err := o.set(&s, v); err != nil {
+				return s, fmt.Errorf("environment variable %s: %w", o.env(), err)
+			}
+		}
+	}
+	switch {
+	case s.bookingURL == "":
+		return s, errors.New("--booking-url is missing: say where the booking API is; to have one to play with, run: ticket-controller booking-server")
+	case s.bookingTokenFile == "":
+		return s, errors.New("--booking-token-file is missing: name a file that holds the booking API's token; one to play with takes any")
+	}
+	return s, nil
+}
+
+func help() string {
+	var b strings.Builder
+	b.WriteString(`ticket-controller books, changes and cancels flights for Tickets (flights.com/v1).
+
+Usage:
+  ticket-controller [flags]                  run the controller
+  ticket-controller booking-server [flags]   run a booking API to play with
+
+Each flag has an environment variable as well; the flag wins.
+
+Flags:
+`)
+	for _, o := range options() {
+		fmt.Fprintf(&b, "  --%s %s\n        %s\n        $%s\n", o.name, o.value, o.help, o.env())
+	}
+	return b.String()
+}

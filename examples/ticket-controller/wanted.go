@@ -1,0 +1,113 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/tetherkube/tether"
+	"github.com/tetherkube/tether/booking"
+	v1 "github.com/tetherkube/tether/examples/ticket-controller/api/v1"
+)
+
+// request is the booking that a Ticket wants.
+func request(t *v1.Ticket, reference string) booking.Request {
+	s := t.Spec
+	return booking.Request{
+		ClientReference: reference,
+		From:            s.From, To: s.To, DepartureDate: s.DepartureDate, FlightNumber: s.FlightNumber,
+		Cabin: cabin(s), Passengers: passengers(s), Contact: contact(s), MaxPrice: maxPrice(s),
+	}
+}
+
+// differs names the paths in which a booking is not as the Ticket says, and
+// whether that cannot be changed in place.
+func differs(t *v1.Ticket, b booking.Booking) (paths []string, replace bool) {
+	s := t.Spec
+	for _, f := range []struct {
+		path  string
+		same  bool
+		fixed bool // it cannot be changed in place
+	}{
+		{"spec.departureDate", s.DepartureDate == b.DepartureDate, !b.FareChangeable},
+		{"spec.flightNumber", s.FlightNumber == b.FlightNumber, !b.FareChangeable},
+		{"spec.cabin", cabin(s) == b.Cabin, !b.FareChangeable},
+		{"spec.contact", sameContact(contact(s), b.Contact), false},
+		{"spec.passengers", slices.Equal(passengers(s), b.Passengers), true},
+	} {
+		if !f.same {
+			paths, replace = append(paths, f.path), replace || f.fixed
+		}
+	}
+	return paths, replace
+}
+
+// change is what makes a booking as the Ticket says, in place.
+func change(t *v1.Ticket, b booking.Booking) booking.Change {
+	s := t.Spec
+	var c booking.Change
+	if s.DepartureDate != b.DepartureDate {
+		c.DepartureDate = &s.DepartureDate
+	}
+	if s.FlightNumber != b.FlightNumber {
+		c.FlightNumber = &s.FlightNumber
+	}
+	if want := cabin(s); want != b.Cabin {
+		c.Cabin = &want
+	}
+	if want := contact(s); !sameContact(want, b.Contact) {
+		if want == nil {
+			want = &booking.Contact{}
+		}
+		c.Contact = want
+	}
+	c.MaxPrice = maxPrice(s)
+	return c
+}
+
+func cabin(s v1.TicketSpec) booking.Cabin {
+	if s.Cabin == "" {
+		return booking.Economy
+	}
+	return booking.Cabin(s.Cabin)
+}
+
+func passengers(s v1.TicketSpec) []booking.Passenger {
+	out := make([]booking.Passenger, 0, len(s.Passengers))
+	for _, p := range s.Passengers {
+		out = append(out, booking.Passenger{GivenName: p.GivenName, FamilyName: p.FamilyName, DateOfBirth: p.DateOfBirth})
+	}
+	return out
+}
+
+func contact(s v1.TicketSpec) *booking.Contact {
+	if s.Contact == nil {
+		return nil
+	}
+	return &booking.Contact{Email: s.Contact.Email, Phone: s.Contact.Phone}
+}
+
+func sameContact(a, b *booking.Contact) bool {
+	none := booking.Contact{}
+	if a == nil {
+		a = &none
+	}
+	if b == nil {
+		b = &none
+	}
+	return *a == *b
+}
+
+func maxPrice(s v1.TicketSpec) *booking.Money {
+	if s.MaxPrice == nil {
+		return nil
+	}
+	return &booking.Money{Amount: s.MaxPrice.Amount, Currency: s.MaxPrice.Currency}
+}
+
+// policy is what a Ticket wishes.
+func policy(t *v1.Ticket) tether.Policy {
+	var p tether.Policy
+	if t.Spec.DeletionPolicy == v1.DeletionPolicyRetain {
+		p.Deletion = tether.RetainOutside
+	}
+	return p
+}

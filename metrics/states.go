@@ -1,0 +1,84 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tetherkube/tether"
+)
+
+// states are the gauges, asked for when somebody looks.
+type states struct{ c *Collector }
+
+var (
+	leading = prometheus.NewDesc("tether_leading", "Whether this process runs the controllers.", nil, nil)
+	depth   = prometheus.NewDesc("tether_queue_ready", "Keys that wait for a worker.", []string{"controller", "lane"}, nil)
+	waiting = prometheus.NewDesc("tether_queue_waiting", "Keys that wait for a time.", []string{"controller"}, nil)
+	running = prometheus.NewDesc("tether_queue_running", "Keys in a pass.", []string{"controller"}, nil)
+	objects = prometheus.NewDesc("tether_informer_objects", "Objects that an informer holds.", []string{"resource"}, nil)
+	synced  = prometheus.NewDesc("tether_informer_synced", "Whether an informer has synced.", []string{"resource"}, nil)
+	trouble = prometheus.NewDesc("tether_informer_trouble", "What keeps an informer from its work, by reason.", []string{"resource", "reason"}, nil)
+)
+
+// Describe names the gauges.
+func (s states) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{leading, depth, waiting, running, objects, synced, trouble} {
+		ch <- d
+	}
+}
+
+// Collect asks for what stands now.
+func (s states) Collect(ch chan<- prometheus.Metric) {
+	s.c.mu.Lock()
+	now := s.c.now
+	s.c.mu.Unlock()
+	if now == nil {
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64, labels ...string) {
+		ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v, labels...)
+	}
+	all := now()
+	gauge(leading, number(all.Leading))
+	for _, q := range all.Queues {
+		for lane, n := range q.Ready {
+			gauge(depth, float64(n), q.Controller, lane)
+		}
+		gauge(waiting, float64(q.Waiting), q.Controller)
+		gauge(running, float64(q.Running), q.Controller)
+	}
+	for _, in := range distinct(all.Informers) {
+		gauge(objects, float64(in.Objects), in.Resource)
+		gauge(synced, number(in.Synced), in.Resource)
+		if in.Trouble != "" {
+			gauge(trouble, 1, in.Resource, in.Trouble)
+		}
+	}
+}
+
+// distinct merges informers of the same resource: a metric stands once.
+func distinct(all []tether.InformerState) []tether.InformerState {
+	var out []tether.InformerState
+	at := map[string]int{}
+	for _, in := range all {
+		i, seen := at[in.Resource]
+		if !seen {
+			at[in.Resource] = len(out)
+			out = append(out, in)
+			continue
+		}
+		o := &out[i]
+		o.Objects += in.Objects
+		o.Synced = o.Synced && in.Synced
+		if o.Trouble == "" {
+			o.Trouble = in.Trouble
+		}
+	}
+	return out
+}
+
+func number(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
