@@ -163,18 +163,19 @@ func TestAnAnswerIsReadForWhatItProves(t *testing.T) {
 		create, read booking.Class
 	}
 	cases := map[string]proof{
-		"404 of a proxy":            {plain(404, "text/html", "not here"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"404 of another API":        {plain(404, booking.MediaTypeProblem, `{"type":"about:blank","title":"x","status":404}`), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"problem of another status": {problem(booking.SoldOut, func(p *booking.Problem) { p.Status = 410 }), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"403 of a firewall":         {plain(403, "text/html", "no"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"401 of a gateway":          {plain(401, "text/html", "no"), booking.Unauthorized, booking.Denied, booking.Denied},
-		"429 of a gateway":          {plain(429, "text/html", "no"), booking.RateLimited, booking.Deferred, booking.CannotTell},
-		"408":                       {plain(408, "text/plain", "late"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"500":                       {plain(500, "text/plain", "oops"), booking.Internal, booking.OutcomeUnknown, booking.CannotTell},
-		"502":                       {plain(502, "text/plain", "oops"), booking.Internal, booking.OutcomeUnknown, booking.CannotTell},
-		"503":                       {plain(503, "text/plain", "oops"), booking.Unavailable, booking.OutcomeUnknown, booking.CannotTell},
-		"202":                       {plain(202, "application/json", example()), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
-		"HTML":                      {plain(201, "text/html", "<html>"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"404 of a proxy":               {plain(404, "text/html", "not here"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"404 of another API":           {plain(404, booking.MediaTypeProblem, `{"type":"about:blank","title":"x","status":404}`), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"problem of another status":    {problem(booking.SoldOut, func(p *booking.Problem) { p.Status = 410 }), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"problem under another status": {plain(404, booking.MediaTypeProblem, booking.NewProblem(booking.SoldOut, "")), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"403 of a firewall":            {plain(403, "text/html", "no"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"401 of a gateway":             {plain(401, "text/html", "no"), booking.Unauthorized, booking.Denied, booking.Denied},
+		"429 of a gateway":             {plain(429, "text/html", "no"), booking.RateLimited, booking.Deferred, booking.CannotTell},
+		"408":                          {plain(408, "text/plain", "late"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"500":                          {plain(500, "text/plain", "oops"), booking.Internal, booking.OutcomeUnknown, booking.CannotTell},
+		"502":                          {plain(502, "text/plain", "oops"), booking.Internal, booking.OutcomeUnknown, booking.CannotTell},
+		"503":                          {plain(503, "text/plain", "oops"), booking.Unavailable, booking.OutcomeUnknown, booking.CannotTell},
+		"202":                          {plain(202, "application/json", example()), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
+		"HTML":                         {plain(201, "text/html", "<html>"), booking.BadAnswer, booking.OutcomeUnknown, booking.CannotTell},
 		"no content type": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header()["Content-Type"] = nil
 			w.WriteHeader(http.StatusCreated)
