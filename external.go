@@ -21,7 +21,8 @@ import (
 // Rejected: an error that says that definitely nothing took effect, [Terminal]
 // where only a change of the object can help, else [NoEffect]. Unknown: any other
 // error, a time-out or a panic among them; the library finds out by looking, and
-// repeats a call with the same key.
+// repeats a call with the same key. A rejection that the outside had kept under
+// the key is of what was asked then: it is a NoEffect, and not Terminal.
 type External[T Object] interface {
 	// Observe looks by c.ID when that is known, else by c.Reference. Not finding it
 	// is an answer (State Absent); an error means that it cannot tell. A 403 is an

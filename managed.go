@@ -93,6 +93,7 @@ func (r *managing[T]) view() protocol.View {
 	if r.invalid != nil {
 		v.Invalid = r.invalid.Error()
 	}
+	v.Status = r.status(v.Object.Generation)
 	if raw, ok := r.have.GetAnnotations()[c.claimName()]; ok {
 		v.Claimed = true
 		claim, err := protocol.ParseClaim(raw)
@@ -102,14 +103,13 @@ func (r *managing[T]) view() protocol.View {
 			v.BadClaim = fmt.Sprintf("annotation %s: %v", c.claimName(), err)
 			v.Newer = errors.Is(err, protocol.ErrNewer)
 		case !r.memory.learnt.HasClaim:
-			r.memory.learnt = r.memory.learnt.Meet(claim, v.Now)
+			r.memory.learnt = r.memory.learnt.Meet(claim, v.Status, v.Now)
 		}
 		if err == nil && claim.Owner != v.Object.UID {
 			v.Object.OwnerLives = c.lives(claim.Owner)
 		}
 	}
 	v.Memory = r.memory.learnt
-	v.Status = r.status(v.Object.Generation)
 	return v
 }
 

@@ -27,6 +27,9 @@ func outcome(t *v1.Ticket, err error) error {
 	if !errors.As(err, &e) {
 		return err // unknown, the default
 	}
+	if e.Replayed && e.Definite() {
+		return tether.NoEffect(err) // an earlier refusal, kept under the key: of what was asked then
+	}
 	switch e.Kind {
 	case booking.SoldOut:
 		return rejected("SoldOut", "no seat is left from %s to %s on %s; choose another day, flight or cabin", t.Spec.From, t.Spec.To, t.Spec.DepartureDate)

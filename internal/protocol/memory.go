@@ -43,9 +43,15 @@ func (m *Memory) fenced(incarnation int) bool {
 	return false
 }
 
-// Meet notes a claim that was there before this process wrote one.
-func (m Memory) Meet(c Claim, now time.Time) Memory {
+// Meet notes a claim that was there before this process wrote one. A rejection in
+// status says that the attempt's key is spent, also when status says something
+// else by the time it matters.
+func (m Memory) Meet(c Claim, s Status, now time.Time) Memory {
 	m.Claim, m.HasClaim, m.Met = c, true, now
+	if s.Rejected != "" {
+		m.Attempted, m.Spent = true, true
+		m.Rejected, m.RejectedMessage, m.RejectedGen, m.RejectedAt = s.Rejected, s.RejectedMessage, s.RejectedGeneration, c.Answered.ReconcileAt
+	}
 	return m
 }
 
