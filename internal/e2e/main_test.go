@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -14,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/tetherkube/tether/internal/e2e/controlplane"
 )
@@ -26,7 +28,13 @@ var deploy = filepath.Join("..", "..", "examples", "ticket-controller", "deploy"
 // definition away starts one for itself.
 var cluster *controlplane.ControlPlane
 
+// account is a ServiceAccount of the shared control plane that may do what a
+// controller may.
+var account *rest.Config
+
 func TestMain(m *testing.M) {
+	flag.Parse()
+	manyAtOnce()
 	code, err := run(m)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -35,7 +43,22 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
+// manyAtOnce lets more tests run side by side than there are processors, unless
+// the command line says how many: most of a test's time is spent in waiting.
+func manyAtOnce() {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "8") // it exists, and takes a number
+	}
+}
+
 func run(m *testing.M) (code int, err error) {
+	programs, err = os.MkdirTemp("", "programs-*")
+	if err != nil {
+		return 1, err
+	}
+	defer os.RemoveAll(programs)
 	// The first time, the programs are built.
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
 	defer cancel()
@@ -49,6 +72,9 @@ func run(m *testing.M) (code int, err error) {
 		}
 	}()
 	if err := define(ctx, cluster); err != nil {
+		return 1, err
+	}
+	if account, err = grant(ctx, cluster); err != nil {
 		return 1, err
 	}
 	return m.Run(), nil
@@ -70,6 +96,8 @@ func define(ctx context.Context, c *controlplane.ControlPlane) error {
 
 // world is what one test has for itself.
 type world struct {
+	cluster   *controlplane.ControlPlane
+	account   *rest.Config // of who may do what a controller may
 	namespace string
 	kubectl   controlplane.Kubectl
 	dynamic   dynamic.Interface
@@ -77,6 +105,11 @@ type world struct {
 
 // setup makes a namespace, which goes with the control plane.
 func setup(t *testing.T) *world {
+	t.Helper()
+	return setupOn(t, cluster, account)
+}
+
+func setupOn(t *testing.T, cluster *controlplane.ControlPlane, account *rest.Config) *world {
 	t.Helper()
 	core, err := kubernetes.NewForConfig(cluster.RESTConfig())
 	if err != nil {
@@ -87,7 +120,7 @@ func setup(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{namespace: ns.Name}
+	w := &world{cluster: cluster, account: account, namespace: ns.Name}
 	if w.dynamic, err = dynamic.NewForConfig(cluster.RESTConfig()); err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package controlplane
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -33,13 +34,16 @@ func (c *ControlPlane) WriteKubeconfig(name string, cfg *rest.Config) (string, e
 		return "", err
 	}
 	path := filepath.Join(c.dir, name+".kubeconfig")
-	if err := os.WriteFile(path+".new", content, 0o600); err != nil {
+	// Two may write the same name at once: each has a file of its own until then.
+	draft, err := os.CreateTemp(c.dir, name+".*") // readable by this user alone
+	if err != nil {
 		return "", err
 	}
-	if err := os.Rename(path+".new", path); err != nil {
+	_, err = draft.Write(content)
+	if err = errors.Join(err, draft.Close()); err != nil {
 		return "", err
 	}
-	return path, nil
+	return path, os.Rename(draft.Name(), path)
 }
 
 // AdminKubeconfig writes a kubeconfig file for RESTConfig.
