@@ -168,7 +168,7 @@ func reached(t *testing.T, h *proxy.Hold) proxy.Exchange {
 		return e
 	case <-ctx.Done():
 		t.Fatal(context.Cause(ctx))
-		panic("unreachable")
+		return proxy.Exchange{}
 	}
 }
 
@@ -182,6 +182,19 @@ func (s *stage) entry(t *testing.T, what string, match func(fake.BookingEntry) b
 		t.Fatal(err)
 	}
 	return e
+}
+
+// calls waits until n more requests for which match is true have been answered by
+// the booking server.
+func (s *stage) calls(t *testing.T, n int, what string, match func(fake.BookingEntry) bool) {
+	t.Helper()
+	before, more := len(s.site.Journal()), map[int]bool{}
+	s.entry(t, what, func(e fake.BookingEntry) bool {
+		if e.Seq > before && e.Done && match(e) {
+			more[e.Seq] = true
+		}
+		return len(more) == n
+	})
 }
 
 // entries are those of the booking server's journal for which match is true.
@@ -220,5 +233,5 @@ func (s *stage) booked(t *testing.T, id string) booking.Booking {
 		}
 	}
 	t.Fatalf("there is no booking %q", id)
-	panic("unreachable")
+	return booking.Booking{}
 }

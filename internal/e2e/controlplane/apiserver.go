@@ -29,6 +29,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 	}
 	var stdout io.Writer
 	if c.audit != nil {
+		c.audit.restarted()
 		stdout = c.audit
 	}
 	apiServer, err := process.Start(process.Options{

@@ -56,6 +56,13 @@ type Audit struct {
 
 func newAudit() *Audit { return &Audit{more: make(chan struct{})} }
 
+// restarted forgets the line in whose middle the API server was killed.
+func (a *Audit) restarted() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.rest = nil
+}
+
 // Write takes the API server's record, cut anywhere.
 func (a *Audit) Write(p []byte) (int, error) {
 	a.mu.Lock()
