@@ -55,7 +55,7 @@ func TestARejectedTicketRestsWithoutAnyCallUntilItsSpecChanges(t *testing.T) {
 			// Time, a label, another one's hand in status, a restart: none asks again.
 			ticks()
 			s.run(t, "label", "ticket", "wrong", "seen=yes")
-			s.mustPatch(t, "wrong", `{"status":{"conditions":[]}}`, "status")
+			s.mustPatch(t, "wrong", `{"status":{"recordLocator":"FAKED1"}}`, "status")
 			s.run(t, "annotate", "ticket", "wrong", "example.com/note=seen")
 			ticks()
 			s.await(t, "wrong", "still stalled", stalled(test.reason))
