@@ -37,7 +37,8 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		live, ready = checks()
 	}
 	var list []check
-	switch path := strings.TrimSuffix(r.URL.Path, "/"); {
+	path := strings.TrimSuffix(r.URL.Path, "/")
+	switch {
 	case strings.HasSuffix(path, "/livez"), strings.HasSuffix(path, "/healthz"):
 		list = live
 	case strings.HasSuffix(path, "/readyz"):
@@ -46,7 +47,7 @@ func (h *Health) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.NotFound(w, r)
 		return
 	}
-	name := r.URL.Path[strings.LastIndex(strings.TrimSuffix(r.URL.Path, "/"), "/")+1:]
+	name := path[strings.LastIndex(path, "/")+1:]
 	good := !slices.ContainsFunc(list, func(c check) bool { return c.reason != "" })
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	w.Header().Set("Cache-Control", "no-store")

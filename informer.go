@@ -108,7 +108,7 @@ type informer interface {
 	name() string
 	mistakes() []string
 	open(*environment) error
-	run(ctx context.Context)
+	runner() func(ctx context.Context)
 	close()
 	state() InformerState
 	synced() <-chan struct{}
@@ -204,14 +204,16 @@ func (in *Informer[T]) close() { in.live.Store(nil) }
 
 func (in *Informer[T]) synced() <-chan struct{} { return in.live.Load().ready }
 
+// runner returns what runs this opened informer, also after it was closed again.
+func (in *Informer[T]) runner() func(context.Context) { return in.live.Load().run }
+
 // run waits until the resource is served, and then lists and watches until ctx
 // ends. What keeps it from it is told in readiness, in the log and in metrics.
-func (in *Informer[T]) run(ctx context.Context) {
-	l := in.live.Load()
+func (l *liveInformer[T]) run(ctx context.Context) {
 	if !l.discover(ctx) {
 		return
 	}
-	namespaces := in.opts.Namespaces
+	namespaces := l.opts.Namespaces
 	if len(namespaces) == 0 {
 		namespaces = []string{""}
 	}
@@ -223,7 +225,7 @@ func (in *Informer[T]) run(ctx context.Context) {
 		sink := &listSink[T]{live: l, namespace: ns}
 		lw := kube.ListWatch[T]{
 			Client: l.client, Namespace: ns, Sink: sink,
-			LabelSelector: in.opts.LabelSelector, FieldSelector: in.opts.FieldSelector,
+			LabelSelector: l.opts.LabelSelector, FieldSelector: l.opts.FieldSelector,
 		}
 		wg.Go(func() { lw.Run(logr.NewContext(ctx, l.env.log)) })
 	}

@@ -42,6 +42,9 @@ func (p *pass[T]) manage() ending {
 		s := protocol.Decide(r.view())
 		p.log.V(2).Info("step", "do", s.Do.String(), "incarnation", s.Incarnation, "id", s.ID, "reason", s.End.Reason)
 		if e, ends := r.do(s); ends {
+			if path := r.edited(); path != "" && !e.noStatus {
+				return stalledEnding("EditOutsideStatus", fmt.Sprintf("the External changed %s of its copy, which has no effect; change it with a Client", path))
+			}
 			return e
 		}
 	}
@@ -448,17 +451,29 @@ func (r *managing[T]) look(s protocol.Step) {
 			l.Sight.ID = s.ID
 		}
 		r.learn(l.Sight, claim)
-		if l.Own == 0 && !missing(o.State) && r.m.opts.Guarantee != None {
+		if r.another(l.Sight, claim) {
 			r.unsee()
 		}
 	}
 	r.looks = append(r.looks, l)
 }
 
-func missing(s State) bool { return s == Absent || s == Closed }
+// another tells whether a sight is of a thing that status is not about: one that
+// is not this object's, or the other one of a replacement.
+func (r *managing[T]) another(s protocol.Sight, claim protocol.Claim) bool {
+	switch {
+	case s.State == protocol.Absent, s.State == protocol.Closed:
+		return false
+	case s.Own == 0:
+		return r.m.opts.Guarantee != None
+	case claim.Next != 0 && s.Own == claim.Next && s.State == protocol.Present:
+		return false // its id is recorded next
+	}
+	return s.ID != *r.id && claim.Next != 0
+}
 
-// unsee takes back what the External has filled into status from a thing that is
-// not this object's: who writes another's id into status learns nothing by it.
+// unsee takes back what the External has filled into status from another thing:
+// who writes another's id into status learns nothing by it.
 func (r *managing[T]) unsee() {
 	id := *r.id
 	r.obj = r.have.DeepCopyObject().(T)
@@ -522,6 +537,9 @@ func (r *managing[T]) answered(s protocol.Step, sight protocol.Sight, claim prot
 	}
 	if s.Do != protocol.Create && sight.ID == "" {
 		sight.ID = s.ID
+	}
+	if s.Do != protocol.Create && r.another(sight, claim) {
+		r.unsee()
 	}
 	r.looks = append(r.looks, protocol.Look{Incarnation: s.Incarnation, Answer: s.Do, Sight: sight})
 }

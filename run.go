@@ -234,7 +234,8 @@ func (r *running) run(ctx context.Context, cfg *rest.Config) (err error) {
 	}
 	defer fail(nil)
 	for _, in := range r.informers {
-		background.Go(func() { in.run(informCtx) })
+		run := in.runner()
+		background.Go(func() { run(informCtx) })
 	}
 	// Passes end before informers do: what a pass reads must stay true.
 	runCtx, stop := context.WithCancelCause(ctx)

@@ -136,7 +136,7 @@ func (c *controller[T]) judge(ch store.Change[T]) queue.Cause {
 		return queue.Change
 	case old.GetAnnotations()[c.claimName()] != obj.GetAnnotations()[c.claimName()],
 		hasFinalizer(old, c.finalizerName()) != hasFinalizer(obj, c.finalizerName()):
-		return queue.Related
+		return queue.Change // someone else's hand on what is the library's
 	case !maps.Equal(old.GetLabels(), obj.GetLabels()), !maps.Equal(old.GetAnnotations(), obj.GetAnnotations()),
 		!equality.Semantic.DeepEqual(old.GetFinalizers(), obj.GetFinalizers()),
 		!equality.Semantic.DeepEqual(old.GetOwnerReferences(), obj.GetOwnerReferences()):

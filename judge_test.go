@@ -1,0 +1,93 @@
+package tether
+
+import (
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tetherkube/tether/internal/queue"
+	"github.com/tetherkube/tether/internal/store"
+)
+
+func TestWhichChangesStartAPassAndHowUrgently(t *testing.T) {
+	t.Parallel()
+	c := newController(NewInformer(things, InformerOptions{}), Options{})
+	base := &thing{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "u", Generation: 1, ResourceVersion: "1"}}
+	deleting := func(o *thing) { o.DeletionTimestamp = &metav1.Time{Time: early} }
+	orphan := func(o *thing) { o.Annotations = map[string]string{"example.com/orphan": "true"} }
+	for _, x := range []struct {
+		name     string
+		old, new func(*thing)
+		want     queue.Cause
+	}{
+		{"resourceVersion", nil, func(o *thing) { o.ResourceVersion = "2" }, 0},
+		{"managedFields", nil, func(o *thing) { o.ManagedFields = []metav1.ManagedFieldsEntry{{}} }, 0},
+		{"status", nil, func(o *thing) { o.Status.ID = "x" }, queue.Restore},
+		{"label", nil, func(o *thing) { o.Labels = map[string]string{"a": "b"} }, queue.Event},
+		{"someone's finalizer", nil, func(o *thing) { o.Finalizers = []string{"x/y"} }, queue.Event},
+		{"our finalizer", nil, func(o *thing) { o.Finalizers = []string{"example.com/thing"} }, queue.Change},
+		{"the claim", nil, func(o *thing) { o.Annotations = map[string]string{"example.com/thing.claim": "{}"} }, queue.Change},
+		{"generation", nil, func(o *thing) { o.Generation = 2 }, queue.Change},
+		{"another UID", nil, func(o *thing) { o.UID = "v" }, queue.Change},
+		{"deletion", nil, deleting, queue.Change},
+		{"paused", nil, func(o *thing) { o.Annotations = map[string]string{"example.com/paused": "true"} }, queue.Change},
+		{"reconcile-at", nil, func(o *thing) { o.Annotations = map[string]string{"example.com/reconcile-at": "now"} }, queue.Change},
+		{"orphan while it lives", nil, orphan, queue.Change},
+		{"orphan while it is deleted", deleting, func(o *thing) { deleting(o); orphan(o) }, queue.Release},
+		{"deletion of an orphan", orphan, func(o *thing) { deleting(o); orphan(o) }, queue.Release},
+	} {
+		old, obj := base.DeepCopyObject().(*thing), base.DeepCopyObject().(*thing)
+		if x.old != nil {
+			x.old(old)
+		}
+		x.new(obj)
+		if got := c.judge(store.Change[*thing]{Old: old, New: obj, HasOld: true, HasNew: true}); got != x.want {
+			t.Errorf("%s: cause %d, want %d", x.name, got, x.want)
+		}
+	}
+	for _, x := range []struct {
+		name string
+		ch   store.Change[*thing]
+		want queue.Cause
+	}{
+		{"first list", store.Change[*thing]{New: base, HasNew: true, Initial: true}, queue.Initial},
+		{"added", store.Change[*thing]{New: base, HasNew: true}, queue.Change},
+		{"gone", store.Change[*thing]{Old: base, HasOld: true}, queue.Change},
+	} {
+		if got := c.judge(x.ch); got != x.want {
+			t.Errorf("%s: cause %d, want %d", x.name, got, x.want)
+		}
+	}
+}
+
+func TestWhereThereIsNoGenerationTheContentStandsForIt(t *testing.T) {
+	t.Parallel()
+	c := newController(NewInformer(configMaps, InformerOptions{}), Options{})
+	old := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}, Data: map[string]string{"a": "1"}}
+	same, other := old.DeepCopy(), old.DeepCopy()
+	same.ResourceVersion = "2"
+	other.Data["a"] = "2"
+	for want, obj := range map[queue.Cause]*corev1.ConfigMap{0: same, queue.Change: other} {
+		if got := c.judge(store.Change[*corev1.ConfigMap]{Old: old, New: obj, HasOld: true, HasNew: true}); got != want {
+			t.Errorf("cause %d, want %d", got, want)
+		}
+	}
+}
+
+func TestASecondaryStartsNothingWhenNothingRelevantChanged(t *testing.T) {
+	t.Parallel()
+	a := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}, Data: map[string]string{"a": "1"}}
+	b := a.DeepCopy()
+	b.ResourceVersion, b.ManagedFields = "2", []metav1.ManagedFieldsEntry{{}}
+	if differs(a, b) {
+		t.Error("versions alone count as a difference")
+	}
+	b.Data["a"] = "2"
+	if !differs(a, b) {
+		t.Error("data does not count as a difference")
+	}
+	if a.ResourceVersion != "1" || b.ResourceVersion != "2" {
+		t.Error("the shared objects were changed")
+	}
+}

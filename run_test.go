@@ -1,0 +1,131 @@
+package tether
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/rest"
+)
+
+type doNothing[T Object] struct{}
+
+func (doNothing[T]) Reconcile(context.Context, T) (Result, error) { return Done, nil }
+
+type finalizing struct{ doNothing[*corev1.ConfigMap] }
+
+func (finalizing) Finalize(context.Context, *corev1.ConfigMap) (Result, error) { return Done, nil }
+
+// value is an Object that is not a pointer.
+type value struct{ *thing }
+
+var things = Resource[*thing]{GroupVersion: schema.GroupVersion{Group: "example.com", Version: "v1"}, Kind: "Thing", Plural: "things"}
+
+var configMaps = Resource[*corev1.ConfigMap]{GroupVersion: corev1.SchemeGroupVersion, Kind: "ConfigMap", Plural: "configmaps"}
+
+func onThings(o Options) *Controller {
+	return New(NewInformer(things, InformerOptions{}), doNothing[*thing]{}, o)
+}
+
+func managing1(o ManageOptions[*thing]) *Controller {
+	return Manage(NewInformer(things, InformerOptions{}), External[*thing](nil), o)
+}
+
+// Each mistake is named with controller, field and remedy, before anything starts:
+// the API server of these tests does not exist.
+func TestEveryMistakeIsNamedBeforeAnythingStarts(t *testing.T) {
+	t.Parallel()
+	id := func(o *thing) *string { return &o.Status.ID }
+	good := &rest.Config{Host: "http://127.0.0.1:1"}
+	for _, c := range []struct {
+		name string
+		cfg  *rest.Config
+		o    RunOptions
+		cs   []*Controller
+		want []string // each in the error
+	}{
+		{"no config", nil, RunOptions{}, []*Controller{onThings(Options{})}, []string{"rest.Config is nil", "load one"}},
+		{"no controller", good, RunOptions{}, nil, []string{"no controller", "New or Manage"}},
+		{"nil controller", good, RunOptions{}, []*Controller{nil}, []string{"controller 0 is nil"}},
+		{"nil informer", good, RunOptions{}, []*Controller{New[*thing](nil, doNothing[*thing]{}, Options{})}, []string{"informer is nil", "NewInformer"}},
+		{"nil reconciler", good, RunOptions{}, []*Controller{New[*thing](NewInformer(things, InformerOptions{}), nil, Options{})}, []string{`controller "thing"`, "Reconciler is nil"}},
+		{"T no pointer", good, RunOptions{}, []*Controller{New(NewInformer(Resource[value]{GroupVersion: things.GroupVersion, Kind: "Thing", Plural: "things"}, InformerOptions{}), doNothing[value]{}, Options{})}, []string{`controller "thing"`, "not a pointer", "Resource[*YourType]"}},
+		{"empty resource", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*thing]{}, InformerOptions{}), doNothing[*thing]{}, Options{Name: "x"})}, []string{`controller "x"`, "Resource.Plural", "Resource.Kind", "Resource.GroupVersion"}},
+		{"plural in capitals", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*thing]{GroupVersion: things.GroupVersion, Kind: "Thing", Plural: "Things"}, InformerOptions{}), doNothing[*thing]{}, Options{})}, []string{"Resource.Plural", "lower case"}},
+		{"status of an unfit type", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*textStatus]{GroupVersion: things.GroupVersion, Kind: "Text", Plural: "texts"}, InformerOptions{}), doNothing[*textStatus]{}, Options{})}, []string{`controller "text"`, "Status", "make it a struct"}},
+		{"numbers", good, RunOptions{}, []*Controller{onThings(Options{Workers: -1, Timeout: -1, Poll: -1, MinBackoff: -1, MaxBackoff: -1})}, []string{"Options.Workers: -1", "Options.Timeout", "Options.Poll", "Options.MinBackoff", "Options.MaxBackoff"}},
+		{"backoff upside down", good, RunOptions{}, []*Controller{onThings(Options{MinBackoff: time.Hour, MaxBackoff: time.Minute})}, []string{"Options.MinBackoff", "swap"}},
+		{"name", good, RunOptions{}, []*Controller{onThings(Options{Name: "A_B"})}, []string{`"A_B"`, "Options.Name"}},
+		{"long name", good, RunOptions{}, []*Controller{onThings(Options{Name: strings.Repeat("a", 51)})}, []string{"at most 50"}},
+		{"domain", good, RunOptions{}, []*Controller{onThings(Options{Domain: "not a domain"})}, []string{"Options.Domain"}},
+		{"Kubernetes' domain", good, RunOptions{}, []*Controller{onThings(Options{Domain: "apps.k8s.io"})}, []string{"Options.Domain", "of yours"}},
+		{"finalizer without a domain", good, RunOptions{}, []*Controller{New(NewInformer(configMaps, InformerOptions{}), finalizing{}, Options{})}, []string{`controller "configmap"`, "Options.Domain", "required"}},
+		{"selectors", good, RunOptions{}, []*Controller{New(NewInformer(things, InformerOptions{LabelSelector: "a in", FieldSelector: "nonsense"}), doNothing[*thing]{}, Options{})}, []string{"InformerOptions.LabelSelector", "InformerOptions.FieldSelector"}},
+		{"namespaces", good, RunOptions{}, []*Controller{New(NewInformer(things, InformerOptions{Namespaces: []string{"a", "a", ""}}), doNothing[*thing]{}, Options{})}, []string{"InformerOptions.Namespaces"}},
+		{"namespaces of what has none", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*thing]{GroupVersion: things.GroupVersion, Kind: "Thing", Plural: "things", ClusterScoped: true}, InformerOptions{Namespaces: []string{"a"}}), doNothing[*thing]{}, Options{})}, []string{"cluster-scoped"}},
+		{"watches and reads", good, RunOptions{}, []*Controller{onThings(Options{Watches: []Watch{Watches[*thing](nil, nil), Watches(NewInformer(things, InformerOptions{}), nil)}, Reads: []Reads{nil, (*Informer[*thing])(nil)}})}, []string{"Options.Watches[0]", "Options.Watches[1]", "Options.Reads[0]", "Options.Reads[1]"}},
+		{"managed by nothing", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{})}, []string{"External is nil", "ManageOptions.ID", "ManageOptions.Guarantee"}},
+		{"managed by many", good, RunOptions{}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: UniqueReference})}, []string{"RunOptions.Lease", "SingleProcess"}},
+		{"settle", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: UniqueReference, Settle: time.Second, CallTimeout: time.Minute})}, []string{"ManageOptions.Settle", "make it longer"}},
+		{"key lifetime", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: IdempotencyKeys, KeyLifetime: time.Minute})}, []string{"ManageOptions.KeyLifetime"}},
+		{"lease", good, RunOptions{Lease: &Lease{Duration: time.Second, RenewDeadline: time.Minute}}, []*Controller{onThings(Options{})}, []string{"Namespace or Name", "do not fit"}},
+		{"stop", good, RunOptions{StopTimeout: -1}, []*Controller{onThings(Options{})}, []string{"RunOptions.StopTimeout"}},
+		{"two of one name", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{}), managing1(ManageOptions[*thing]{})}, []string{`"example.com/thing"`, "Options.Name"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel() // a Run that starts nevertheless ends at once
+			err := Run(ctx, c.cfg, c.o, c.cs...)
+			if err == nil {
+				t.Fatal("it ran")
+			}
+			for _, w := range c.want {
+				if !strings.Contains(err.Error(), w) {
+					t.Errorf("the error lacks %q:\n%v", w, err)
+				}
+			}
+		})
+	}
+}
+
+func TestARunThatIsStoppedAtOnceLeavesNothingAndMayBeRepeated(t *testing.T) {
+	t.Parallel()
+	c := onThings(Options{})
+	for range 2 {
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := Run(ctx, &rest.Config{Host: "http://127.0.0.1:1"}, RunOptions{}, c); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestHealthIsAliveAndNotReadyBeforeARun(t *testing.T) {
+	t.Parallel()
+	h := &Health{}
+	for path, want := range map[string]struct {
+		code int
+		body string
+	}{
+		"/livez":          {200, "ok"},
+		"/healthz":        {200, "ok"},
+		"/livez?verbose":  {200, "[+]process ok\nlivez check passed\n"},
+		"/readyz":         {503, "[-]run failed: Run has not begun, or has ended\nreadyz check failed\n"},
+		"/probes/readyz/": {503, "readyz check failed"},
+		"/else":           {404, ""},
+	} {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		body, _ := io.ReadAll(w.Result().Body)
+		if w.Code != want.code || !strings.Contains(string(body), want.body) {
+			t.Errorf("%s: %d %q, want %d %q", path, w.Code, body, want.code, want.body)
+		}
+	}
+}

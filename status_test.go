@@ -1,0 +1,174 @@
+package tether
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+)
+
+// thing is a type of a user's.
+type thing struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              map[string]string `json:"spec,omitempty"`
+	Status            thingStatus       `json:"status,omitempty"`
+}
+
+type thingStatus struct {
+	ObservedGeneration int64              `json:"observedGeneration,omitempty"`
+	Conditions         []metav1.Condition `json:"conditions,omitempty"`
+	ID                 string             `json:"id,omitempty"`
+	Tags               map[string]string  `json:"tags,omitempty"`
+}
+
+func (t *thing) DeepCopyObject() runtime.Object {
+	var c thing
+	raw, _ := json.Marshal(t)
+	_ = json.Unmarshal(raw, &c)
+	return &c
+}
+
+type pointed struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Status            *thingStatus `json:"status,omitempty"`
+}
+
+func (p *pointed) DeepCopyObject() runtime.Object { c := *p; return &c }
+
+type textStatus struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Status            string `json:"status,omitempty"`
+}
+
+func (p *textStatus) DeepCopyObject() runtime.Object { c := *p; return &c }
+
+type oddGeneration struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Status            struct {
+		ObservedGeneration string `json:"observedGeneration,omitempty"`
+	} `json:"status,omitempty"`
+}
+
+func (p *oddGeneration) DeepCopyObject() runtime.Object { c := *p; return &c }
+
+func found[T Object](t *testing.T) statusField[T] {
+	t.Helper()
+	f, wrong := findStatus[T]()
+	if len(wrong) > 0 {
+		t.Fatal(wrong)
+	}
+	return f
+}
+
+func TestATypeWithAStatusOfAnUnfitKindIsNamed(t *testing.T) {
+	t.Parallel()
+	_, a := findStatus[*textStatus]()
+	_, b := findStatus[*oddGeneration]()
+	for want, got := range map[string][]string{"make it a struct": a, "make it an int64": b} {
+		if len(got) != 1 || !strings.Contains(got[0], want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	if f := found[*corev1.ConfigMap](t); f.has() {
+		t.Error("a ConfigMap has a status")
+	}
+	if f := found[*corev1.Pod](t); !f.has() || f.conditions != nil {
+		t.Error("a Pod's own conditions are taken for ours")
+	}
+}
+
+func TestAStatusPatchHoldsTheDifferenceAlone(t *testing.T) {
+	t.Parallel()
+	f := found[*thing](t)
+	have := &thing{ObjectMeta: metav1.ObjectMeta{ResourceVersion: "7"}, Status: thingStatus{ID: "a", Tags: map[string]string{"x": "1", "y": "2"}}}
+	want := have.DeepCopyObject().(*thing)
+	if body, err := f.patch(have, want); body != nil || err != nil || !f.equal(have, want) {
+		t.Fatalf("no difference gives %s, %v", body, err)
+	}
+	want.Status.ID = ""
+	want.Status.Tags["y"] = "3"
+	want.Status.ObservedGeneration = 4
+	body, err := f.patch(have, want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const expected = `{"metadata":{"resourceVersion":"7"},"status":{"id":null,"observedGeneration":4,"tags":{"y":"3"}}}`
+	if string(body) != expected {
+		t.Fatalf("got  %s\nwant %s", body, expected)
+	}
+}
+
+// what every shape of status can do
+func TestStatusIsReadAndWrittenInEveryShape(t *testing.T) {
+	t.Parallel()
+	shape(t, &thing{})
+	shape(t, &pointed{})
+	shape(t, &unstructured.Unstructured{Object: map[string]any{"kind": "Thing"}})
+}
+
+func shape[T Object](t *testing.T, obj T) {
+	t.Helper()
+	f := found[T](t)
+	if f.getObserved(obj) != 0 || len(f.getConditions(obj)) != 0 {
+		t.Errorf("%T: an empty status is not empty", obj)
+	}
+	want := []metav1.Condition{condition("Ready", metav1.ConditionTrue, "Reconciled", "yes", 3, early.Local().Truncate(time.Second))}
+	f.setConditions(obj, want)
+	f.setObserved(obj, 3)
+	if got := f.getConditions(obj); len(got) != 1 || !got[0].LastTransitionTime.Equal(&want[0].LastTransitionTime) || got[0].Message != "yes" {
+		t.Errorf("%T: %s", obj, cmp.Diff(want, got))
+	}
+	if f.getObserved(obj) != 3 {
+		t.Errorf("%T: observed %d", obj, f.getObserved(obj))
+	}
+	other := obj.DeepCopyObject().(T)
+	f.setObserved(other, 4)
+	if _, sharing := any(obj).(*pointed); !sharing && f.equal(obj, other) {
+		t.Errorf("%T: two that differ are equal", obj)
+	}
+	f.share(obj, other)
+	if !f.equal(obj, other) {
+		t.Errorf("%T: a shared status differs", obj)
+	}
+}
+
+func TestAnEditOutsideStatusIsNamedByItsPath(t *testing.T) {
+	t.Parallel()
+	f := found[*thing](t)
+	for _, c := range []struct {
+		want string
+		all  bool
+		edit func(*thing)
+	}{
+		{"", true, func(*thing) {}},
+		{"", true, func(o *thing) { o.Status.ID = "x" }},
+		{"metadata.labels", false, func(o *thing) { o.Labels = map[string]string{"a": "b"} }},
+		{"metadata.finalizers", false, func(o *thing) { o.Finalizers = []string{"x/y"} }},
+		{"spec", true, func(o *thing) { o.Spec = map[string]string{"a": "b"} }},
+		{"", false, func(o *thing) { o.Spec = map[string]string{"a": "b"} }},
+	} {
+		have := &thing{ObjectMeta: metav1.ObjectMeta{Name: "n"}}
+		edited := have.DeepCopyObject().(*thing)
+		c.edit(edited)
+		if got := editedPath(f, have, edited, c.all); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+	u := found[*unstructured.Unstructured](t)
+	have := &unstructured.Unstructured{Object: map[string]any{"metadata": map[string]any{"name": "n"}, "spec": map[string]any{"a": map[string]any{"b": int64(1)}}}}
+	edited := have.DeepCopy()
+	edited.Object["spec"].(map[string]any)["a"].(map[string]any)["b"] = int64(2)
+	if got := editedPath(u, have, edited, true); got != "spec.a.b" {
+		t.Errorf("got %q, want spec.a.b", got)
+	}
+}
