@@ -130,14 +130,18 @@ func listen(t *testing.T, o proxy.HTTPOptions) *proxy.HTTP {
 	return p
 }
 
-// launch starts a controller for the test's namespace, with windows so short that
-// they pass within a test. Flags come last, and win.
+// hasty flags make calls time out, and windows pass, within a test. Without them
+// the program's own defaults hold, so that nothing times out while a test looks at
+// what it holds.
+var hasty = []string{"--call-timeout=1s", "--settle=2s"}
+
+// launch starts a controller for the test's namespace. Flags come last, and win.
 func (r *route) launch(t *testing.T, flags ...string) *controller {
 	t.Helper()
 	return startProgram(t, append([]string{
 		"--kubeconfig=" + r.kubeconfig, "--namespace=" + r.stage.namespace,
 		"--booking-url=" + r.toSite.URL(), "--booking-token-file=" + r.token,
-		"--settle=2s", "--call-timeout=1s", "-v=2",
+		"-v=2",
 	}, flags...)...)
 }
 
