@@ -55,7 +55,7 @@ func outcomeOf(err error) outcome {
 	all := outcome{err: err}
 	var walk func(error)
 	walk = func(err error) {
-		if o, ok := err.(*outcome); ok {
+		if o, ok := err.(*outcome); ok { //nolint:errorlint // each link is looked at by itself
 			all.terminal = all.terminal || o.terminal
 			all.noEffect = all.noEffect || o.noEffect
 			if o.later && !all.later {
@@ -65,7 +65,7 @@ func outcomeOf(err error) outcome {
 				all.reason = o.reason
 			}
 		}
-		switch u := err.(type) {
+		switch u := err.(type) { //nolint:errorlint // as above
 		case interface{ Unwrap() error }:
 			if next := u.Unwrap(); next != nil {
 				walk(next)

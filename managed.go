@@ -32,16 +32,16 @@ type managing[T Object] struct {
 // world run in circles.
 const longestPass = 100
 
-func (p *pass[T]) manage() ending {
+func (p *pass[T]) manage(ctx context.Context) ending {
 	p.copy()
 	r := &managing[T]{pass: p, m: p.c.external, memory: p.c.remember(p.key, string(p.seen.GetUID()))}
-	if err := r.begin(); err != nil {
+	if err := r.begin(ctx); err != nil {
 		return r.endingOf(Done, err)
 	}
 	for range longestPass {
 		s := protocol.Decide(r.view())
 		p.log.V(2).Info("step", "do", s.Do.String(), "incarnation", s.Incarnation, "id", s.ID, "reason", s.End.Reason)
-		if e, ends := r.do(s); ends {
+		if e, ends := r.do(ctx, s); ends {
 			if path := r.edited(); path != "" && !e.noStatus {
 				return stalledEnding("EditOutsideStatus", fmt.Sprintf("the External changed %s of its copy, which has no effect; change it with a Client", path))
 			}
@@ -52,13 +52,13 @@ func (p *pass[T]) manage() ending {
 }
 
 // begin points at the id of the copy, and asks the Validator.
-func (r *managing[T]) begin() error {
-	_, err := r.protect(func() (Result, error) {
+func (r *managing[T]) begin(ctx context.Context) error {
+	_, err := r.protect(ctx, func() (Result, error) {
 		if r.id = r.m.opts.ID(r.obj); r.id == nil {
 			return Done, Terminal(errors.New("ManageOptions.ID returned nil; return the address of a field of the given object's status"))
 		}
 		if r.m.validator != nil {
-			r.invalid = r.m.validator.Validate(r.ctx, r.obj)
+			r.invalid = r.m.validator.Validate(ctx, r.obj)
 		}
 		return Done, nil
 	})
@@ -180,29 +180,29 @@ func (c *controller[T]) lives(uid string) bool {
 }
 
 // do carries out one step.
-func (r *managing[T]) do(s protocol.Step) (ending, bool) {
+func (r *managing[T]) do(ctx context.Context, s protocol.Step) (ending, bool) {
 	switch s.Do {
 	case protocol.Finish:
 		return r.finish(s.End), true
 	case protocol.Read:
-		return r.read()
+		return r.read(ctx)
 	case protocol.WriteClaim:
-		return r.writeClaim(s)
+		return r.writeClaim(ctx, s)
 	case protocol.Record:
-		return r.record(s)
+		return r.record(ctx, s)
 	case protocol.Release:
-		return r.letGo(s), true
+		return r.letGo(ctx, s), true
 	case protocol.LookUp:
-		r.look(s)
+		r.look(ctx, s)
 		return ending{}, false
 	}
-	return r.effect(s)
+	return r.effect(ctx, s)
 }
 
 // read is the consistent read before a term's first effect. The pass goes on with
 // what it shows.
-func (r *managing[T]) read() (ending, bool) {
-	fresh, err := r.reread(r.ctx)
+func (r *managing[T]) read(ctx context.Context) (ending, bool) {
+	fresh, err := r.reread(ctx)
 	if err != nil {
 		return r.writeFailed(err, "read the object"), true
 	}
@@ -227,13 +227,13 @@ func (r *managing[T]) goOn(fresh T) {
 }
 
 // writeClaim writes claim and finalizer in one guarded PATCH.
-func (r *managing[T]) writeClaim(s protocol.Step) (ending, bool) {
+func (r *managing[T]) writeClaim(ctx context.Context, s protocol.Step) (ending, bool) {
 	c, value := r.c, s.Claim.String()
 	before, beforeErr := protocol.ParseClaim(r.have.GetAnnotations()[c.claimName()])
 	had := beforeErr == nil
-	err := r.patchMeta(withFinalizer(r.have, c.finalizerName()), map[string]string{c.claimName(): value})
+	err := r.patchMeta(ctx, withFinalizer(r.have, c.finalizerName()), map[string]string{c.claimName(): value})
 	if err != nil && !definite(err) { // the answer was lost: see what came of it
-		fresh, rerr := r.reread(r.ctx)
+		fresh, rerr := r.reread(ctx)
 		if rerr == nil && fresh.GetUID() == r.seen.GetUID() && fresh.GetGeneration() == r.seen.GetGeneration() && fresh.GetAnnotations()[c.claimName()] == value {
 			r.have, err = fresh, nil
 		}
@@ -267,9 +267,9 @@ func (r *managing[T]) tell(s protocol.Step) {
 }
 
 // record writes the id into status before the next effect may need it there.
-func (r *managing[T]) record(s protocol.Step) (ending, bool) {
+func (r *managing[T]) record(ctx context.Context, s protocol.Step) (ending, bool) {
 	*r.id = s.ID
-	again, err := r.writeStatus(r.ctx)
+	again, err := r.writeStatus(ctx)
 	switch {
 	case err != nil:
 		return r.writeFailed(err, "record the id"), true
@@ -280,7 +280,7 @@ func (r *managing[T]) record(s protocol.Step) (ending, bool) {
 }
 
 // letGo releases the object.
-func (r *managing[T]) letGo(s protocol.Step) ending {
+func (r *managing[T]) letGo(ctx context.Context, s protocol.Step) ending {
 	annotations := map[string]string{}
 	if raw, ok := r.have.GetAnnotations()[r.c.claimName()]; ok {
 		if claim, err := protocol.ParseClaim(raw); err == nil {
@@ -288,7 +288,7 @@ func (r *managing[T]) letGo(s protocol.Step) ending {
 			annotations[r.c.claimName()] = claim.String()
 		}
 	}
-	err := r.release(annotations)
+	err := r.release(ctx, annotations)
 	if err == nil {
 		r.tell(s)
 	}
@@ -354,12 +354,12 @@ func (r *managing[T]) cannotSay(err error) ending {
 
 // call makes one call of the External, within CallTimeout. Whether the lease is
 // held was asked right before.
-func (r *managing[T]) call(verb string, f func(context.Context) (Observation, error)) (Observation, protocol.Outcome, error) {
-	ctx, cancel := context.WithTimeoutCause(r.ctx, r.m.opts.CallTimeout, fmt.Errorf("%s took longer than ManageOptions.CallTimeout, %v", verb, r.m.opts.CallTimeout))
+func (r *managing[T]) call(ctx context.Context, verb string, f func(context.Context) (Observation, error)) (Observation, protocol.Outcome, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, r.m.opts.CallTimeout, fmt.Errorf("%s took longer than ManageOptions.CallTimeout, %v", verb, r.m.opts.CallTimeout))
 	defer cancel()
 	start := time.Now()
 	var o Observation
-	_, err := r.protect(func() (Result, error) {
+	_, err := r.protect(ctx, func() (Result, error) {
 		var err error
 		o, err = f(ctx)
 		if err == nil {
@@ -434,14 +434,14 @@ func (r *managing[T]) claimNow() protocol.Claim {
 }
 
 // look observes, by id or by reference.
-func (r *managing[T]) look(s protocol.Step) {
+func (r *managing[T]) look(ctx context.Context, s protocol.Step) {
 	claim := r.claimNow()
 	n := s.Incarnation
 	if n == 0 {
 		n = claim.Incarnation
 	}
 	c := Call{Reference: r.c.identity().Reference(claim, n), ID: s.ID}
-	o, outcome, err := r.call("observe", func(ctx context.Context) (Observation, error) { return r.m.Observe(ctx, r.obj, c) })
+	o, outcome, err := r.call(ctx, "observe", func(ctx context.Context) (Observation, error) { return r.m.Observe(ctx, r.obj, c) })
 	l := protocol.Look{Incarnation: s.Incarnation, ID: s.ID}
 	if outcome != protocol.OutcomeDone {
 		l.Failed, r.lookErr = true, err
@@ -492,7 +492,7 @@ func (r *managing[T]) learn(s protocol.Sight, claim protocol.Claim) {
 }
 
 // effect acts on the outside.
-func (r *managing[T]) effect(s protocol.Step) (ending, bool) {
+func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool) {
 	claim := r.claimNow()
 	ref := r.c.identity().Reference(claim, s.Incarnation)
 	before := r.memory.learnt
@@ -500,12 +500,12 @@ func (r *managing[T]) effect(s protocol.Step) (ending, bool) {
 		return r.endingOf(Done, NoEffect(err)), true
 	}
 	r.memory.learnt = before.Sending(s, r.c.generation(r.have), time.Now())
-	o, outcome, err := r.send(s, claim, ref)
+	o, outcome, err := r.send(ctx, s, claim, ref)
 	sight := r.sight(o, claim, s.Incarnation)
 	if o.Replay && s.Do == protocol.Create {
 		sight.Own = s.Incarnation
 	}
-	r.memory.learnt = r.memory.learnt.Ended(s, outcome, sight, before, time.Now())
+	r.memory.learnt = r.memory.learnt.Ended(s, outcome, before, time.Now())
 	r.looks = nil
 	switch outcome {
 	case protocol.OutcomeDone:
@@ -545,7 +545,7 @@ func (r *managing[T]) answered(s protocol.Step, sight protocol.Sight, claim prot
 }
 
 // send makes the call of an effect.
-func (r *managing[T]) send(s protocol.Step, claim protocol.Claim, ref string) (Observation, protocol.Outcome, error) {
+func (r *managing[T]) send(ctx context.Context, s protocol.Step, claim protocol.Claim, ref string) (Observation, protocol.Outcome, error) {
 	c := Call{Reference: ref, ID: s.ID}
 	seen := Observation{
 		State: State(s.Sight.State), ID: s.Sight.ID, Reference: ref, Version: s.Sight.Version,
@@ -556,17 +556,17 @@ func (r *managing[T]) send(s protocol.Step, claim protocol.Claim, ref string) (O
 	switch s.Do {
 	case protocol.Create:
 		c.Key = protocol.CreateKey(ref, claim.Attempt)
-		return r.call(verb, func(ctx context.Context) (Observation, error) { return r.m.Create(ctx, r.obj, c) })
+		return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.Create(ctx, r.obj, c) })
 	case protocol.Update:
 		content := strconv.FormatUint(contentHash(r.c.status, r.have), 36)
 		c.Key = protocol.ChangeKey(verb, ref, observed, content, r.memory.learnt.Refused)
-		return r.call(verb, func(ctx context.Context) (Observation, error) { return r.m.Update(ctx, r.obj, c, seen) })
+		return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.Update(ctx, r.obj, c, seen) })
 	case protocol.Delete:
 		c.Key = protocol.ChangeKey(verb, ref, observed, "", r.memory.learnt.Refused)
-		return r.call(verb, func(ctx context.Context) (Observation, error) { return r.m.Delete(ctx, r.obj, c, seen) })
+		return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.Delete(ctx, r.obj, c, seen) })
 	}
 	// Closing twice is as good as once, and an answer kept under a key would tell
 	// how things stood then: every fence has a key of its own.
 	c.Key = protocol.ChangeKey(verb, ref, strconv.FormatInt(time.Now().UnixNano(), 36), "", 0)
-	return r.call(verb, func(ctx context.Context) (Observation, error) { return r.m.fencer.Fence(ctx, r.obj, c) })
+	return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.fencer.Fence(ctx, r.obj, c) })
 }

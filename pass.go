@@ -45,7 +45,6 @@ type pass[T Object] struct {
 	c    *controller[T]
 	key  Key
 	item queue.Item[Key]
-	ctx  context.Context // ends at the deadline
 	log  logr.Logger
 
 	seen  T // the version that the pass began with: shared, read-only
@@ -77,12 +76,12 @@ func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Ou
 	p.asked.Woken = item.Cause == queue.Related
 	p.log = c.env.log.WithValues("controller", c.name(), "namespace", item.Key.Namespace, "name", item.Key.Name,
 		"generation", obj.GetGeneration(), "pass", strconv.FormatUint(c.passNumber.Add(1), 36))
-	p.ctx = withPass(logr.NewContext(ctx, p.log), p)
-	e := p.run()
+	ctx = withPass(logr.NewContext(ctx, p.log), p)
+	e := p.run(ctx)
 	if !e.noStatus {
-		p.settle(&e)
+		p.settle(ctx, &e)
 	}
-	p.report(e, time.Since(start))
+	p.report(ctx, e, time.Since(start))
 	if e.gone {
 		c.forget(item.Key)
 	}
@@ -96,15 +95,15 @@ func (c *controller[T]) leftAlone(obj T) bool {
 }
 
 // run does what the object needs, up to the status write.
-func (p *pass[T]) run() ending {
+func (p *pass[T]) run(ctx context.Context) ending {
 	c := p.c
 	if c.external != nil {
-		return p.manage()
+		return p.manage(ctx)
 	}
 	deleting := p.seen.GetDeletionTimestamp() != nil
 	switch {
 	case deleting && p.asked.Orphan:
-		return p.released(p.release(nil), "Orphaned", "released; Finalize was not called")
+		return p.released(p.release(ctx, nil), "Orphaned", "released; Finalize was not called")
 	case p.asked.Invalid != "":
 		p.copy()
 		return stalledEnding(protocol.ReasonInvalidAnnotation, p.asked.Invalid)
@@ -112,7 +111,7 @@ func (p *pass[T]) run() ending {
 		p.copy()
 		return p.paused(deleting)
 	case !deleting && c.finalizer != nil && !hasFinalizer(p.have, c.finalizerName()):
-		if err := p.patchMeta(withFinalizer(p.have, c.finalizerName()), nil); err != nil {
+		if err := p.patchMeta(ctx, withFinalizer(p.have, c.finalizerName()), nil); err != nil {
 			return p.writeFailed(err, "add the finalizer")
 		}
 	}
@@ -121,13 +120,13 @@ func (p *pass[T]) run() ending {
 	if deleting {
 		call = c.finalizer.Finalize
 	}
-	r, err := p.protect(func() (Result, error) { return call(p.ctx, p.obj) })
+	r, err := p.protect(ctx, func() (Result, error) { return call(ctx, p.obj) })
 	e := p.endingOf(r, err)
 	if path := p.edited(); path != "" {
 		e = stalledEnding("EditOutsideStatus", fmt.Sprintf("the reconciler changed %s of its copy, which has no effect; change it with a Client", path))
 	}
 	if deleting && e.name == "done" {
-		return p.released(p.release(nil), "", "")
+		return p.released(p.release(ctx, nil), "", "")
 	}
 	return e
 }
@@ -137,15 +136,15 @@ func (p *pass[T]) copy() { p.obj = p.have.DeepCopyObject().(T) }
 
 // protect turns a panic into an error with its stack, and a deadline into one that
 // names it.
-func (p *pass[T]) protect(f func() (Result, error)) (r Result, err error) {
+func (p *pass[T]) protect(ctx context.Context, f func() (Result, error)) (r Result, err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			r, err = Done, &panicError{value: v, stack: debug.Stack()}
 		}
 	}()
 	r, err = f()
-	if err != nil && p.ctx.Err() != nil && errors.Is(err, p.ctx.Err()) {
-		if cause := context.Cause(p.ctx); !errors.Is(err, cause) {
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		if cause := context.Cause(ctx); !errors.Is(err, cause) {
 			err = fmt.Errorf("%w (%w)", err, cause)
 		}
 	}
@@ -222,7 +221,7 @@ func (p *pass[T]) paused(deleting bool) ending {
 
 // report writes the pass's log line and tells the hooks. An error is logged here
 // and nowhere else.
-func (p *pass[T]) report(e ending, took time.Duration) {
+func (p *pass[T]) report(ctx context.Context, e ending, took time.Duration) {
 	c := p.c
 	caught, isPanicked := isPanic(e.err)
 	c.env.hooks.Pass(PassInfo{
@@ -232,7 +231,7 @@ func (p *pass[T]) report(e ending, took time.Duration) {
 	switch {
 	case isPanicked:
 		p.log.Error(e.err, "pass panicked", "stack", string(caught.stack))
-	case e.err != nil && (e.name == "error" || e.name == "retry_after") && context.Cause(p.ctx) != errStopped:
+	case e.err != nil && (e.name == "error" || e.name == "retry_after") && !errors.Is(context.Cause(ctx), errStopped):
 		p.log.Error(e.err, "pass failed", "reason", e.verdict.reason)
 	}
 	p.log.V(1).Info("pass ended", "outcome", e.name, "reason", e.verdict.reason, "message", e.verdict.message,
@@ -283,12 +282,12 @@ func (p *pass[T]) patch(ctx context.Context, pt types.PatchType, body []byte, su
 	return nil
 }
 
-func (p *pass[T]) patchMeta(finalizers []string, annotations map[string]string) error {
+func (p *pass[T]) patchMeta(ctx context.Context, finalizers []string, annotations map[string]string) error {
 	body, err := json.Marshal(metadataPatch(p.have, finalizers, annotations))
 	if err != nil {
 		return err
 	}
-	return p.patch(p.ctx, types.MergePatchType, body)
+	return p.patch(ctx, types.MergePatchType, body)
 }
 
 // reread reads the object consistently. What it shows goes through the store like
@@ -306,16 +305,16 @@ const settleTries = 8
 
 // release takes the finalizer off, and marks the claim where there is one. A
 // conflict is settled in place: same object, same claim, again.
-func (p *pass[T]) release(annotations map[string]string) error {
+func (p *pass[T]) release(ctx context.Context, annotations map[string]string) error {
 	for try := 0; ; try++ {
-		err := p.patchMeta(withoutFinalizer(p.have, p.c.finalizerName()), annotations)
+		err := p.patchMeta(ctx, withoutFinalizer(p.have, p.c.finalizerName()), annotations)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		if !apierrors.IsConflict(err) || try == settleTries {
 			return err
 		}
-		fresh, rerr := p.reread(p.ctx)
+		fresh, rerr := p.reread(ctx)
 		switch {
 		case apierrors.IsNotFound(rerr):
 			return nil
@@ -333,12 +332,12 @@ const lastWrites = 5 * time.Second
 
 // settle writes the status, if it differs. The pass's own deadline and a stop do
 // not keep it from that; a lost lease does.
-func (p *pass[T]) settle(e *ending) {
+func (p *pass[T]) settle(ctx context.Context, e *ending) {
 	c := p.c
 	if !c.writesStatus() {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(p.ctx), lastWrites, fmt.Errorf("the status write took longer than %v", lastWrites))
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastWrites, fmt.Errorf("the status write took longer than %v", lastWrites))
 	defer cancel()
 	generation := p.seen.GetGeneration()
 	c.status.setConditions(p.obj, judgeConditions(c.status.getConditions(p.have), c.status.getConditions(p.obj), e.verdict, generation, time.Now()))

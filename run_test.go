@@ -122,7 +122,7 @@ func TestHealthIsAliveAndNotReadyBeforeARun(t *testing.T) {
 		"/else":           {404, ""},
 	} {
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, path, nil))
 		body, _ := io.ReadAll(w.Result().Body)
 		if w.Code != want.code || !strings.Contains(string(body), want.body) {
 			t.Errorf("%s: %d %q, want %d %q", path, w.Code, body, want.code, want.body)

@@ -25,7 +25,7 @@ const getStarted = "to have a cluster to play with, run: go -C internal/e2e run 
 // pod's own. One that is named and broken is an error; nothing else is tried.
 func findCluster(s settings, getenv func(string) string, home string) (cluster, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{}
-	said := ""
+	var said string // where it was looked for
 	switch env := getenv("KUBECONFIG"); {
 	case s.kubeconfig != "":
 		rules.ExplicitPath, said = s.kubeconfig, "--kubeconfig "+s.kubeconfig

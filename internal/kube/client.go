@@ -164,9 +164,9 @@ func (c *Client[T]) Delete(ctx context.Context, key types.NamespacedName, opts m
 		return obj, false, err
 	}
 	got := c.New()
-	if err := decodeObject(raw, got); err != nil || got.GetDeletionTimestamp() == nil {
-		return obj, false, nil // a Status: nothing is left
+	if decodeObject(raw, got) == nil && got.GetDeletionTimestamp() != nil {
+		c.strip(got)
+		return got, true, nil
 	}
-	c.strip(got)
-	return got, true, nil
+	return obj, false, nil // a Status: nothing is left
 }

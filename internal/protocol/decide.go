@@ -141,7 +141,7 @@ func (v *View) noClaim(dropped bool) (Step, bool) {
 	if w.next != nil {
 		return *w.next, true
 	}
-	found, first := v.Claim, Step{}
+	found := v.Claim
 	switch {
 	case len(w.live) > 1:
 		found.Incarnation, found.Next, found.ID, found.Seen = w.live[0].Own, w.live[1].Own, w.live[0].ID, true
@@ -152,7 +152,7 @@ func (v *View) noClaim(dropped bool) (Step, bool) {
 	case o.Finalizer && !dropped:
 		return stalled(ReasonClaimLost, fmt.Sprintf("the claim is gone and nothing is found outside; to start anew, annotate the object with new: %q; to give it up, delete it with the orphan annotation", o.UID)), v.Ask.New != o.UID
 	}
-	first = Step{Do: WriteClaim, Claim: found}
+	first := Step{Do: WriteClaim, Claim: found}
 	if found.Seen {
 		first.Warning, first.Note = WarningClaimRebuilt, "the claim was gone; it was made again from what stands outside"
 	}

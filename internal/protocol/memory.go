@@ -106,7 +106,7 @@ const (
 )
 
 // Ended notes how the effect ended. before is the Memory as it was before Sending.
-func (m Memory) Ended(s Step, o Outcome, sight Sight, before Memory, now time.Time) Memory {
+func (m Memory) Ended(s Step, o Outcome, before Memory, now time.Time) Memory {
 	if o == OutcomeUnknown {
 		m.Unanswered, m.Known = now, false
 		return m

@@ -265,7 +265,7 @@ func (w *world) effect(s Step, status *Status) ([]Look, bool) {
 	if f == lostBefore || f == lostAfter {
 		r.outcome = OutcomeUnknown
 	}
-	w.memory = w.memory.Ended(s, r.outcome, r.sight, before, w.now)
+	w.memory = w.memory.Ended(s, r.outcome, before, w.now)
 	switch r.outcome {
 	case OutcomeDone:
 		w.learn(status, r.sight)

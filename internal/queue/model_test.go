@@ -15,7 +15,6 @@ type model struct {
 	running, stalled, want bool
 	hold, until            time.Time
 	timer                  bool // something is due at hold, until or later
-	since                  time.Time
 	failures               int
 }
 
