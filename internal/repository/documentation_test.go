@@ -143,6 +143,9 @@ func (c *checker) members(name string, t ast.Expr) {
 		}
 		list = t.Fields
 	case *ast.InterfaceType:
+		if t.Methods.NumFields() == 1 {
+			return // the type's comment speaks of it
+		}
 		list = t.Methods
 	default:
 		return
@@ -210,7 +213,14 @@ func (hidden) Method() {}
 type hidden struct{ Field int }
 
 // Face is one.
-type Face interface { Do() }
+type Face interface {
+	Do()
+	// Undo is one.
+	Undo()
+}
+
+// Doer is one, which does.
+type Doer interface { Do() }
 
 // These are two.
 const (
