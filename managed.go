@@ -24,8 +24,9 @@ type managing[T Object] struct {
 	memory  *memory
 	id      *string // in the private copy's status
 	looks   []protocol.Look
-	lookErr error // of the last look that could not tell
-	invalid error // what the Validator says
+	full    map[string]Observation // of looks, by id, as the External gave them
+	lookErr error                  // of the last look that could not tell
+	invalid error                  // what the Validator says
 }
 
 // longestPass bounds the steps of one pass: more means that the decision and the
@@ -34,7 +35,7 @@ const longestPass = 100
 
 func (p *pass[T]) manage(ctx context.Context) ending {
 	p.copy()
-	r := &managing[T]{pass: p, m: p.c.external, memory: p.c.remember(p.key, string(p.seen.GetUID()))}
+	r := &managing[T]{pass: p, m: p.c.external, full: map[string]Observation{}, memory: p.c.remember(p.key, string(p.seen.GetUID()))}
 	if err := r.begin(ctx); err != nil {
 		return r.endingOf(Done, err)
 	}
@@ -447,6 +448,7 @@ func (r *managing[T]) look(ctx context.Context, s protocol.Step) {
 		l.Failed, r.lookErr = true, err
 	} else {
 		l.Sight = r.sight(o, claim, n)
+		r.full[o.ID] = o
 		if s.ID != "" && l.Sight.ID == "" {
 			l.Sight.ID = s.ID
 		}
@@ -509,7 +511,7 @@ func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool
 	r.looks = nil
 	switch outcome {
 	case protocol.OutcomeDone:
-		r.answered(s, sight, claim)
+		r.answered(s, o, sight, claim)
 		return ending{}, false
 	case protocol.OutcomeRejected:
 		reason := orElse(outcomeOf(err).reason, reasonRejected)
@@ -530,7 +532,7 @@ func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool
 	return e, true
 }
 
-func (r *managing[T]) answered(s protocol.Step, sight protocol.Sight, claim protocol.Claim) {
+func (r *managing[T]) answered(s protocol.Step, o Observation, sight protocol.Sight, claim protocol.Claim) {
 	r.learn(sight, claim)
 	if sight.Replay {
 		return // how it stands, a look-up tells
@@ -541,16 +543,14 @@ func (r *managing[T]) answered(s protocol.Step, sight protocol.Sight, claim prot
 	if s.Do != protocol.Create && r.another(sight, claim) {
 		r.unsee()
 	}
+	r.full[o.ID] = o
 	r.looks = append(r.looks, protocol.Look{Incarnation: s.Incarnation, Answer: s.Do, Sight: sight})
 }
 
 // send makes the call of an effect.
 func (r *managing[T]) send(ctx context.Context, s protocol.Step, claim protocol.Claim, ref string) (Observation, protocol.Outcome, error) {
 	c := Call{Reference: ref, ID: s.ID}
-	seen := Observation{
-		State: State(s.Sight.State), ID: s.Sight.ID, Reference: ref, Version: s.Sight.Version,
-		Replace: s.Sight.Replace, Reason: s.Sight.Reason, Message: s.Sight.Message,
-	}
+	seen := r.full[s.Sight.ID]
 	observed := s.Sight.Version + "|" + s.Sight.State.String() + "|" + s.Sight.Message
 	verb := s.Do.String()
 	switch s.Do {

@@ -55,11 +55,7 @@ func (f *flights) Create(ctx context.Context, t *v1.Ticket, c tether.Call) (teth
 
 // Update changes the booking in place.
 func (f *flights) Update(ctx context.Context, t *v1.Ticket, c tether.Call, seen tether.Observation) (tether.Observation, error) {
-	b, err := f.api.Get(ctx, seen.ID)
-	if err != nil {
-		return tether.Observation{}, tether.NoEffect(outcome(t, err))
-	}
-	a, err := f.api.Change(ctx, c.Key, seen.ID, seen.Version, change(t, b))
+	a, err := f.api.Change(ctx, c.Key, seen.ID, seen.Version, change(t, seen.Differs))
 	if err != nil {
 		return tether.Observation{}, outcome(t, err)
 	}

@@ -20,65 +20,96 @@ func takenBy(err error) string {
 	return ""
 }
 
-// outcome is the one place where the booking API's errors become Tether's: what is
-// known of the effect, and what a person can do.
+// effect is what is known of a call that failed.
+type effect string
+
+const (
+	unknown  effect = "unknown"   // it may have taken effect: Tether finds out
+	noEffect effect = "no effect" // it did not, and may be tried again
+	rejected effect = "rejected"  // it did not, and only a change of the Ticket can help
+)
+
+// outcomes is the one place where the booking API's errors become Tether's. What
+// is not in it goes by the error's class.
+var outcomes = map[booking.Kind]struct {
+	effect effect
+	reason string
+}{
+	booking.SoldOut:              {rejected, "SoldOut"},
+	booking.PriceAboveLimit:      {rejected, "PriceAboveLimit"},
+	booking.InvalidPassenger:     {rejected, "InvalidPassenger"},
+	booking.InvalidRequest:       {rejected, "InvalidRequest"},
+	booking.BadArgument:          {rejected, "InvalidRequest"},
+	booking.TooLarge:             {rejected, "InvalidRequest"},
+	booking.UnsupportedMediaType: {rejected, "InvalidRequest"},
+	booking.KeyInProgress:        {unknown, "KeyInProgress"}, // the first call with the key still runs
+	booking.Unauthorized:         {noEffect, "Unauthorized"},
+	booking.Forbidden:            {noEffect, "Unauthorized"},
+	booking.NoToken:              {noEffect, "Unauthorized"},
+	booking.RateLimited:          {noEffect, "RateLimited"},
+	booking.Unavailable:          {noEffect, "Unavailable"},
+	booking.NotSent:              {noEffect, "Unreachable"},
+}
+
+// judge tells what is known of the effect, and the condition's reason.
+func judge(e *booking.Error) (effect, string) {
+	o, known := outcomes[e.Kind]
+	switch {
+	case e.Replayed && e.Definite():
+		return noEffect, "" // an earlier refusal, kept under the key: of what was asked then
+	case known && (o.effect != noEffect || e.Definite()):
+		return o.effect, o.reason
+	case e.Definite():
+		return noEffect, "" // what was seen is not so any more: look again
+	}
+	return unknown, o.reason
+}
+
+// outcome is an error of the booking API as Tether takes it.
 func outcome(t *v1.Ticket, err error) error {
 	var e *booking.Error
 	if !errors.As(err, &e) {
-		return err // unknown, the default
+		return err
 	}
-	if e.Replayed && e.Definite() {
-		return tether.NoEffect(err) // an earlier refusal, kept under the key: of what was asked then
+	effect, reason := judge(e)
+	if effect == rejected {
+		err = errors.New(advice(t, e))
 	}
-	switch e.Kind {
-	case booking.SoldOut:
-		return rejected("SoldOut", "no seat is left from %s to %s on %s; choose another day, flight or cabin", t.Spec.From, t.Spec.To, t.Spec.DepartureDate)
-	case booking.PriceAboveLimit:
-		return rejected("PriceAboveLimit", "the flight costs %s, and spec.maxPrice is %s; raise it, or choose another flight", price(e.Price), maxPriceOf(t))
-	case booking.InvalidPassenger:
-		return rejected("InvalidPassenger", "the airline does not accept %s; correct spec.passengers", orThe(e.Fields, "a passenger"))
-	case booking.InvalidRequest, booking.BadArgument, booking.TooLarge, booking.UnsupportedMediaType:
-		return rejected("InvalidRequest", "the booking API does not accept %s; correct the spec", orThe(e.Fields, "the booking"))
-	case booking.KeyInProgress:
-		return tether.RetryAfter(tether.Reason("KeyInProgress", err), e.RetryAfter) // the first call with the key still runs
-	case booking.Unauthorized, booking.Forbidden, booking.NoToken:
-		return tether.NoEffect(tether.Reason("Unauthorized", fmt.Errorf("%w; check the booking token", err)))
-	}
-	switch e.Class() {
-	case booking.Deferred:
-		if e.RetryAfter > 0 {
-			return tether.RetryAfter(tether.NoEffect(tether.Reason(reasons[e.Kind], err)), e.RetryAfter)
-		}
-		return tether.NoEffect(tether.Reason(reasons[e.Kind], err))
-	case booking.Refused, booking.Denied, booking.Absent:
-		return tether.NoEffect(err) // what was seen is not so any more: look again
+	if reason != "" {
+		err = tether.Reason(reason, err)
 	}
 	if e.RetryAfter > 0 {
-		return tether.RetryAfter(err, e.RetryAfter)
+		err = tether.RetryAfter(err, e.RetryAfter)
+	}
+	switch effect {
+	case rejected:
+		return tether.Terminal(err)
+	case noEffect:
+		return tether.NoEffect(err)
 	}
 	return err
 }
 
-var reasons = map[booking.Kind]string{
-	booking.RateLimited: "RateLimited", booking.Unavailable: "Unavailable", booking.NotSent: "Unreachable",
+// advice says what is wrong and what a person can do, in our words: the server's
+// may hold anything.
+func advice(t *v1.Ticket, e *booking.Error) string {
+	s := t.Spec
+	switch e.Kind {
+	case booking.SoldOut:
+		return fmt.Sprintf("no seat is left from %s to %s on %s; choose another day, flight or cabin", s.From, s.To, s.DepartureDate)
+	case booking.PriceAboveLimit:
+		return fmt.Sprintf("the flight costs %s, and spec.maxPrice is %s; raise it, or choose another flight", price(e.Price, "more"), price(maxPrice(s), "not set"))
+	case booking.InvalidPassenger:
+		return fmt.Sprintf("the airline does not accept %s; correct spec.passengers", orThe(e.Fields, "a passenger"))
+	}
+	return fmt.Sprintf("the booking API does not accept %s; correct the spec", orThe(e.Fields, "the booking"))
 }
 
-func rejected(reason, format string, args ...any) error {
-	return tether.Terminal(tether.Reason(reason, fmt.Errorf(format, args...)))
-}
-
-func price(m *booking.Money) string {
+func price(m *booking.Money, otherwise string) string {
 	if m == nil {
-		return "more"
+		return otherwise
 	}
 	return m.Amount + " " + m.Currency
-}
-
-func maxPriceOf(t *v1.Ticket) string {
-	if t.Spec.MaxPrice == nil {
-		return "not set"
-	}
-	return t.Spec.MaxPrice.Amount + " " + t.Spec.MaxPrice.Currency
 }
 
 func orThe(fields []string, otherwise string) string {

@@ -40,26 +40,24 @@ func differs(t *v1.Ticket, b booking.Booking) (paths []string, replace bool) {
 	return paths, replace
 }
 
-// change is what makes a booking as the Ticket says, in place.
-func change(t *v1.Ticket, b booking.Booking) booking.Change {
+// change is what makes a booking as the Ticket says, in the paths that differ.
+func change(t *v1.Ticket, paths []string) booking.Change {
 	s := t.Spec
-	var c booking.Change
-	if s.DepartureDate != b.DepartureDate {
-		c.DepartureDate = &s.DepartureDate
-	}
-	if s.FlightNumber != b.FlightNumber {
-		c.FlightNumber = &s.FlightNumber
-	}
-	if want := cabin(s); want != b.Cabin {
-		c.Cabin = &want
-	}
-	if want := contact(s); !sameContact(want, b.Contact) {
-		if want == nil {
-			want = &booking.Contact{}
+	c := booking.Change{MaxPrice: maxPrice(s)}
+	for _, path := range paths {
+		switch path {
+		case "spec.departureDate":
+			c.DepartureDate = &s.DepartureDate
+		case "spec.flightNumber":
+			c.FlightNumber = &s.FlightNumber
+		case "spec.cabin":
+			c.Cabin = new(cabin(s))
+		case "spec.contact":
+			if c.Contact = contact(s); c.Contact == nil {
+				c.Contact = &booking.Contact{}
+			}
 		}
-		c.Contact = want
 	}
-	c.MaxPrice = maxPrice(s)
 	return c
 }
 

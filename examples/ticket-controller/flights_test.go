@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tetherkube/tether"
+	"github.com/tetherkube/tether/booking"
+	v1 "github.com/tetherkube/tether/examples/ticket-controller/api/v1"
+	"github.com/tetherkube/tether/fake"
+)
+
+func smallest() *v1.Ticket {
+	return &v1.Ticket{Spec: v1.TicketSpec{
+		From: "ICN", To: "JFK", DepartureDate: "2027-05-01", Passengers: []v1.Passenger{{GivenName: "Test", FamilyName: "Passenger"}},
+	}}
+}
+
+func setup(t *testing.T) (*fake.BookingServer, *flights) {
+	t.Helper()
+	server := fake.NewBookingServer(fake.BookingOptions{Seed: 1})
+	t.Cleanup(func() { server.Close() })
+	api, err := booking.NewClient(booking.Options{BaseURL: "http://booking.example", Token: booking.StaticToken("t"), Transport: server.Transport(), Timeout: 5 * time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return server, &flights{api}
+}
+
+func TestABookingsLife(t *testing.T) {
+	t.Parallel()
+	server, f := setup(t)
+	ctx, tk := t.Context(), smallest()
+	c := tether.Call{Reference: "ref-1", Key: "create-1"}
+	o, err := f.Observe(ctx, tk, c)
+	if err != nil || o.State != tether.Absent {
+		t.Fatalf("before: %+v, %v", o, err)
+	}
+	o, err = f.Create(ctx, tk, c)
+	if err != nil || o.State != tether.Present || o.Reference != "ref-1" || o.ID == "" || len(o.Differs) > 0 {
+		t.Fatalf("create: %+v, %v", o, err)
+	}
+	if tk.Status.State != v1.BookingConfirmed || tk.Status.RecordLocator == "" || tk.Status.Price == nil || tk.Status.Flight == nil || tk.Status.LastObservedAt == nil {
+		t.Errorf("status is not filled: %+v", tk.Status)
+	}
+	if again, err := f.Create(ctx, tk, c); err != nil || !again.Replay || again.ID != o.ID {
+		t.Errorf("create again: %+v, %v", again, err)
+	}
+	if taken, err := f.Create(ctx, tk, tether.Call{Reference: "ref-1", Key: "create-2"}); err != nil || !taken.Replay || taken.ID != o.ID {
+		t.Errorf("reference taken: %+v, %v", taken, err)
+	}
+	tk.Spec.DepartureDate = "2027-06-01"
+	seen, err := f.Observe(ctx, tk, tether.Call{ID: o.ID})
+	if err != nil || !slices.Equal(seen.Differs, []string{"spec.departureDate"}) || seen.Replace {
+		t.Fatalf("changed: %+v, %v", seen, err)
+	}
+	if o, err = f.Update(ctx, tk, tether.Call{Key: "update-1", ID: o.ID}, seen); err != nil || len(o.Differs) > 0 {
+		t.Fatalf("update: %+v, %v", o, err)
+	}
+	if _, err := f.Update(ctx, tk, tether.Call{Key: "update-2", ID: o.ID}, seen); !is(err, booking.VersionMismatch) {
+		t.Errorf("an old version: %v", err)
+	}
+	if o, err = f.Delete(ctx, tk, tether.Call{Key: "delete-1", ID: o.ID}, o); err != nil || o.State != tether.Ended || o.Reason != "Cancelled" {
+		t.Fatalf("delete: %+v, %v", o, err)
+	}
+	if o, err = f.Fence(ctx, tk, tether.Call{Reference: "ref-2", Key: "fence-1"}); err != nil || o.State != tether.Closed {
+		t.Fatalf("fence: %+v, %v", o, err)
+	}
+	if o, err = f.Create(ctx, tk, tether.Call{Reference: "ref-2", Key: "create-3"}); err != nil || o.State != tether.Closed {
+		t.Errorf("create after a fence: %+v, %v", o, err)
+	}
+	if n := server.CreatesInEffect("ref-1"); n != 1 {
+		t.Errorf("%d creates took effect, want 1", n)
+	}
+}
+
+func TestEachFieldIsChangedInPlaceOrReplaced(t *testing.T) {
+	t.Parallel()
+	booked := booking.Booking{DepartureDate: "2027-05-01", Cabin: booking.Economy, FareChangeable: true, Passengers: passengers(smallest().Spec)}
+	for _, c := range []struct {
+		name    string
+		change  func(*v1.TicketSpec)
+		fixed   bool
+		path    string
+		replace bool
+	}{
+		{"nothing", func(*v1.TicketSpec) {}, true, "", false},
+		{"cabin by default", func(s *v1.TicketSpec) { s.Cabin = v1.CabinEconomy }, false, "", false},
+		{"empty contact", func(s *v1.TicketSpec) { s.Contact = &v1.Contact{} }, false, "", false},
+		{"maxPrice", func(s *v1.TicketSpec) { s.MaxPrice = &v1.Money{Amount: "1", Currency: "EUR"} }, false, "", false},
+		{"date", func(s *v1.TicketSpec) { s.DepartureDate = "2027-05-02" }, false, "spec.departureDate", false},
+		{"date, fixed fare", func(s *v1.TicketSpec) { s.DepartureDate = "2027-05-02" }, true, "spec.departureDate", true},
+		{"cabin, fixed fare", func(s *v1.TicketSpec) { s.Cabin = v1.CabinFirst }, true, "spec.cabin", true},
+		{"flight, fixed fare", func(s *v1.TicketSpec) { s.FlightNumber = "KE81" }, true, "spec.flightNumber", true},
+		{"contact, fixed fare", func(s *v1.TicketSpec) { s.Contact = &v1.Contact{Email: "a@b.example"} }, true, "spec.contact", false},
+		{"passenger", func(s *v1.TicketSpec) { s.Passengers[0].GivenName = "Other" }, false, "spec.passengers", true},
+	} {
+		tk, b := smallest(), booked
+		c.change(&tk.Spec)
+		b.FareChangeable = !c.fixed
+		paths, replace := differs(tk, b)
+		if strings.Join(paths, ",") != c.path || replace != c.replace {
+			t.Errorf("%s: %v, replace %v; want %q, %v", c.name, paths, replace, c.path, c.replace)
+		}
+	}
+}
+
+func TestEveryKindOfErrorHasItsOutcome(t *testing.T) {
+	t.Parallel()
+	want := map[booking.Kind]effect{
+		booking.SoldOut: rejected, booking.PriceAboveLimit: rejected, booking.InvalidPassenger: rejected, booking.InvalidRequest: rejected,
+		booking.TooLarge: rejected, booking.UnsupportedMediaType: rejected,
+		booking.KeyInProgress: unknown, booking.Internal: unknown, booking.Unavailable: unknown,
+	}
+	for _, kind := range booking.ProblemKinds() {
+		e := problem(t, kind)
+		expected, ok := want[kind]
+		if !ok {
+			expected = noEffect
+		}
+		if got, _ := judge(e); got != expected {
+			t.Errorf("%s: %s, want %s", string(kind), got, expected)
+		}
+		if strings.Contains(outcome(smallest(), e).Error(), "secret detail") {
+			t.Errorf("%s: the server's text reaches people", string(kind))
+		}
+	}
+	kept := problem(t, booking.SoldOut)
+	kept.Replayed = true
+	if got, _ := judge(kept); got != noEffect {
+		t.Errorf("a refusal kept under the key: %s, want %s", got, noEffect)
+	}
+	plain := errors.New("anything")
+	if !errors.Is(outcome(smallest(), plain), plain) {
+		t.Error("an error of another kind is lost")
+	}
+}
+
+type answering struct{ p booking.Problem }
+
+func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
+	body, err := json.Marshal(a.p)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Response{
+		StatusCode: a.p.Status, Header: http.Header{"Content-Type": {booking.MediaTypeProblem}},
+		Body: io.NopCloser(bytes.NewReader(body)), ContentLength: int64(len(body)), Request: r,
+	}, nil
+}
+
+// problem is the error of a create that the server answers with this kind.
+func problem(t *testing.T, kind booking.Kind) *booking.Error {
+	t.Helper()
+	api, err := booking.NewClient(booking.Options{BaseURL: "http://booking.example", Token: booking.StaticToken("t"), Transport: answering{booking.NewProblem(kind, "secret detail")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, created := api.Create(t.Context(), "k", request(smallest(), "ref"))
+	_, changed := api.Change(t.Context(), "k", "id", "v", change(smallest(), []string{"spec.cabin"}))
+	for _, err := range []error{created, changed} {
+		var e *booking.Error
+		if errors.As(err, &e) && e.Kind == kind {
+			return e
+		}
+	}
+	t.Fatalf("got %v and %v, want %s", created, changed, string(kind))
+	return nil
+}
+
+func TestWhatIsWrongWithATicketIsNamed(t *testing.T) {
+	t.Parallel()
+	f := &flights{}
+	if err := f.Validate(context.Background(), smallest()); err != nil {
+		t.Errorf("the smallest Ticket: %v", err)
+	}
+	for want, change := range map[string]func(*v1.Ticket){
+		"spec.from and spec.to":     func(t *v1.Ticket) { t.Spec.To = "ICN" },
+		"spec.departureDate":        func(t *v1.Ticket) { t.Spec.DepartureDate = "tomorrow" },
+		"has passed":                func(t *v1.Ticket) { t.Spec.DepartureDate = "2020-01-01" },
+		"spec.flightNumber":         func(t *v1.Ticket) { t.Spec.FlightNumber = "my usual one" },
+		"spec.cabin":                func(t *v1.Ticket) { t.Spec.Cabin = "balcony" },
+		"spec.passengers: there":    func(t *v1.Ticket) { t.Spec.Passengers = nil },
+		"spec.passengers[0]":        func(t *v1.Ticket) { t.Spec.Passengers[0].GivenName = " " },
+		"spec.maxPrice":             func(t *v1.Ticket) { t.Spec.MaxPrice = &v1.Money{Amount: "much", Currency: "EUR"} },
+		"spec.onLost: Recreate":     func(t *v1.Ticket) { t.Spec.OnLost = v1.OnLostRecreate },
+		"spec.replace: DeleteFirst": func(t *v1.Ticket) { t.Spec.Replace = v1.ReplaceDeleteFirst },
+	} {
+		tk := smallest()
+		change(tk)
+		if err := f.Validate(context.Background(), tk); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %q in it", err, want)
+		}
+	}
+	flown := smallest()
+	flown.Spec.DepartureDate, flown.Status.BookingID = "2020-01-01", "b"
+	if err := f.Validate(context.Background(), flown); err != nil {
+		t.Errorf("a flown Ticket: %v", err)
+	}
+}
