@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"k8s.io/apimachinery/pkg/runtime"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport"
@@ -42,6 +43,9 @@ func Dial(cfg *rest.Config, observe func(Request)) (*Conn, error) {
 	c := &Conn{Config: rest.CopyConfig(cfg)}
 	if c.Config.QPS == 0 && c.Config.RateLimiter == nil {
 		c.Config.QPS = -1 // the server's priority and fairness does it
+	}
+	if c.Config.ContentType == "" { // clients of built-in types would choose protobuf, which not every server speaks
+		c.Config.ContentType, c.Config.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	}
 	if c.Config.UserAgent == "" {
 		c.Config.UserAgent = rest.DefaultKubernetesUserAgent()
@@ -80,6 +84,18 @@ func (c *Conn) Close() {
 
 // Now is the API server's time, as far as the Date of its answers tells.
 func (c *Conn) Now() time.Time { return time.Now().Add(time.Duration(c.skew.Load())) }
+
+// Age is how long ago the API server made an object that has this creation time,
+// negative where that is yet to come. The server's clock is known to half a second,
+// and a creation time has whole ones: what was just made may seem to be of the
+// future, and is new.
+func (c *Conn) Age(created time.Time) time.Duration {
+	age := c.Now().Sub(created)
+	if age < 0 && age > -time.Second {
+		return 0
+	}
+	return age
+}
 
 type meter struct {
 	next    http.RoundTripper
