@@ -91,7 +91,7 @@ func (r *managing[T]) view() protocol.View {
 			Exists: true, Namespace: r.key.Namespace, Name: r.key.Name, UID: string(r.have.GetUID()),
 			Generation: c.generation(r.have), Deleting: r.have.GetDeletionTimestamp() != nil,
 			Finalizer: hasFinalizer(r.have, c.finalizerName()),
-			Age:       c.env.conn.Now().Sub(r.have.GetCreationTimestamp().Time),
+			Age:       c.env.conn.Age(r.have.GetCreationTimestamp().Time),
 		},
 	}
 	if r.invalid != nil {
