@@ -54,6 +54,8 @@ type engine interface {
 	finalizes() (finalizer string, ok bool)
 	informers() []informer
 	setUp(*environment) error
+	resource() string
+	judgesStatus(bool)
 	checkServed() error
 	work(ctx context.Context, workers *sync.WaitGroup)
 	drain()
@@ -86,6 +88,7 @@ type controller[T Object] struct {
 	live       *liveInformer[T]
 	queue      *queue.Queue[Key]
 	statusOff  bool // the resource has no status subresource
+	judges     bool // this controller writes the conditions of kstatus
 	memoryMu   sync.Mutex
 	memory     map[Key]*memory // of managed objects
 	passNumber counter
@@ -124,6 +127,7 @@ func domainOK(group string) bool {
 }
 
 func (c *controller[T]) name() string          { return c.opts.Name }
+func (c *controller[T]) resource() string      { return c.in.name() }
 func (c *controller[T]) managed() bool         { return c.external != nil }
 func (c *controller[T]) owner() any            { return c }
 func (c *controller[T]) finalizerName() string { return c.opts.Domain + "/" + c.opts.Name }
@@ -131,6 +135,13 @@ func (c *controller[T]) claimName() string     { return c.finalizerName() + ".cl
 
 func (c *controller[T]) finalizes() (string, bool) {
 	return c.finalizerName(), c.finalizer != nil || c.external != nil
+}
+
+// judgesStatus says whether this controller writes Ready, Reconciling, Stalled and
+// observedGeneration: one of those that run on a resource does, and none on a
+// built-in one, whose status belongs to others. All write what their author edits.
+func (c *controller[T]) judgesStatus(one bool) {
+	c.judges = one && domainOK(c.in.resource.GroupVersion.Group)
 }
 
 func (c *controller[T]) writesStatus() bool { return c.status.has() && !c.statusOff }

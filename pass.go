@@ -77,7 +77,7 @@ func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Ou
 	p.log = c.env.log.WithValues("controller", c.name(), "namespace", item.Key.Namespace, "name", item.Key.Name,
 		"generation", obj.GetGeneration(), "pass", strconv.FormatUint(c.passNumber.Add(1), 36))
 	ctx = withPass(logr.NewContext(ctx, p.log), p)
-	e := p.run(ctx)
+	e := p.contained(ctx)
 	if !e.noStatus {
 		p.settle(ctx, &e)
 	}
@@ -92,6 +92,18 @@ func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Ou
 // controller's to finish.
 func (c *controller[T]) leftAlone(obj T) bool {
 	return c.external == nil && obj.GetDeletionTimestamp() != nil && !(c.finalizer != nil && hasFinalizer(obj, c.finalizerName()))
+}
+
+// contained is run, whatever function of the author panics in it.
+func (p *pass[T]) contained(ctx context.Context) (e ending) {
+	_, err := p.protect(ctx, func() (Result, error) { e = p.run(ctx); return Done, nil })
+	if err == nil {
+		return e
+	}
+	if isNilObject(p.obj) {
+		p.copy()
+	}
+	return p.endingOf(Done, err)
 }
 
 // run does what the object needs, up to the status write.
@@ -339,9 +351,11 @@ func (p *pass[T]) settle(ctx context.Context, e *ending) {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastWrites, fmt.Errorf("the status write took longer than %v", lastWrites))
 	defer cancel()
-	generation := p.seen.GetGeneration()
-	c.status.setConditions(p.obj, judgeConditions(c.status.getConditions(p.have), c.status.getConditions(p.obj), e.verdict, generation, time.Now()))
-	c.status.setObserved(p.obj, generation)
+	if c.judges {
+		generation := p.seen.GetGeneration()
+		c.status.setConditions(p.obj, judgeConditions(c.status.getConditions(p.have), c.status.getConditions(p.obj), e.verdict, generation, time.Now()))
+		c.status.setObserved(p.obj, generation)
+	}
 	again, err := p.writeStatus(ctx)
 	switch {
 	case err != nil && e.err == nil:

@@ -14,6 +14,11 @@ import (
 // pass at a time for an object, and passes of different objects run side by side.
 // ctx ends at the pass's deadline, when the lease is lost, and late in a stop; it
 // carries the pass's logger ([logr.FromContext]).
+//
+// The conditions Ready, Reconciling and Stalled, and observedGeneration, are
+// written by the library where the type has them, by one controller of a resource:
+// the managed one, else the first given to [Run]. On built-in resources it writes
+// none, since their status belongs to others.
 type Reconciler[T Object] interface {
 	Reconcile(ctx context.Context, obj T) (Result, error)
 }

@@ -312,11 +312,18 @@ func (r *running) open() error {
 			r.informers = append(r.informers, in)
 		}
 	}
+	judges := map[string]engine{} // by resource: the managed controller, else the first
 	for _, e := range r.engines {
 		if err := e.setUp(r.env); err != nil {
 			r.close()
 			return err
 		}
+		if first := judges[e.resource()]; first == nil || e.managed() && !first.managed() {
+			judges[e.resource()] = e
+		}
+	}
+	for _, e := range r.engines {
+		e.judgesStatus(judges[e.resource()] == e)
 	}
 	return nil
 }
