@@ -1,0 +1,92 @@
+package contract
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"github.com/tetherkube/tether/internal/e2e/controlplane"
+)
+
+// cluster is the control plane that all tests share, each in a namespace of its own.
+var cluster *controlplane.ControlPlane
+
+// admin may do anything on it; no fault of a test touches its requests.
+var admin dynamic.Interface
+
+func TestMain(m *testing.M) {
+	flag.Parse()
+	manyAtOnce()
+	code, err := run(m)
+	if err == nil && code == 0 {
+		err = goleak.Find()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// manyAtOnce lets more tests run side by side than there are processors, unless
+// the command line says how many: most of a test's time is spent in waiting.
+func manyAtOnce() {
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given {
+		_ = flag.Set("test.parallel", "12") // it exists, and takes a number
+	}
+}
+
+func run(m *testing.M) (code int, err error) {
+	// The first time, the programs are built.
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
+	defer cancel()
+	cluster, err = controlplane.Start(ctx, controlplane.Options{Audit: true})
+	if err != nil {
+		return 1, err
+	}
+	defer func() {
+		if e := cluster.Stop(); err == nil {
+			err = e
+		}
+	}()
+	var client *http.Client
+	if client, err = rest.HTTPClientFor(cluster.RESTConfig()); err != nil {
+		return 1, err
+	}
+	defer client.CloseIdleConnections()
+	if admin, err = dynamic.NewForConfigAndClient(cluster.RESTConfig(), client); err != nil {
+		return 1, err
+	}
+	for _, d := range []definition{
+		{Group: groupVersion.Group, Kind: "Gadget", Plural: "gadgets"},
+		{Group: groupVersion.Group, Kind: "Depot", Plural: "depots", ClusterScoped: true},
+		{Group: groupVersion.Group, Kind: "Part", Plural: "parts", NoStatus: true},
+	} {
+		if err := define(ctx, d); err != nil {
+			return 1, err
+		}
+	}
+	return m.Run(), nil
+}
+
+// define makes a definition, and waits until it is served.
+func define(ctx context.Context, d definition) error {
+	if _, err := admin.Resource(definitions).Create(ctx, &unstructured.Unstructured{Object: d.object()}, created); err != nil {
+		return err
+	}
+	_, err := watched(ctx, admin.Resource(definitions), d.name(), func(u *unstructured.Unstructured) bool {
+		return conditionOf(u, "Established") == "True"
+	})
+	return err
+}
