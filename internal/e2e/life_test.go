@@ -111,3 +111,22 @@ func TestADeletedTicketThatIsOrphanedGoesWithAnEventAndItsBookingStays(t *testin
 		t.Errorf("the Event says %q", note)
 	}
 }
+
+func TestATicketThatIsNotNewIsBookedWhenAWindowHasPassed(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, fake.BookingOptions{})
+	s.create(t, "old", `{}`)
+	s.mustPatch(t, "old", changes["contact"]) // whoever saw it before may have booked it
+	c := s.start(t, hasty...)
+	s.await(t, "old", "waiting", func(tk *v1.Ticket) bool {
+		r := condition(tk, "Reconciling")
+		return r != nil && r.Reason == "Settling"
+	})
+	if n := len(s.site.Journal()); n > 0 {
+		t.Errorf("the booking API was called %d times within the window", n)
+	}
+	s.exactlyOne(t, s.awaitReady(t, "old"))
+	if lines := c.errorsLogged(); len(lines) > 0 {
+		t.Errorf("logged as errors: %q", lines)
+	}
+}

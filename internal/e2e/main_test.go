@@ -12,6 +12,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
@@ -160,6 +161,26 @@ func (w *world) refused(t *testing.T, input string, words string, args ...string
 func (w *world) apply(t *testing.T, name, patch string) {
 	t.Helper()
 	if _, err := w.kubectl.Run(t.Context(), ticket(t, name, patch), "--namespace="+w.namespace, "apply", "-f", "-"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// create makes a Ticket as apply does, without a kubectl.
+func (w *world) create(t *testing.T, name, patch string) {
+	t.Helper()
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON([]byte(ticket(t, name, patch))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.dynamic.Resource(tickets).Namespace(w.namespace).Create(t.Context(), obj, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// remove deletes a Ticket, and does not wait until it is gone.
+func (w *world) remove(t *testing.T, name string) {
+	t.Helper()
+	if err := w.dynamic.Resource(tickets).Namespace(w.namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -77,4 +77,3 @@ func TestARejectedTicketRestsWithoutAnyCallUntilItsSpecChanges(t *testing.T) {
 		})
 	}
 }
-
