@@ -1,0 +1,2 @@
+// Package readme runs what the README tells a reader to run, as it stands there.
+package readme
