@@ -117,7 +117,7 @@ type tripper func(*http.Request) (*http.Response, error)
 func (f tripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
 
 func (w *wire) carry(next http.RoundTripper, req *http.Request, r request) (*http.Response, error) {
-	v := w.meet(before, req.Context(), r)
+	v := w.meet(req.Context(), before, r)
 	switch {
 	case v.lose:
 		return nil, errLost
@@ -130,7 +130,7 @@ func (w *wire) carry(next http.RoundTripper, req *http.Request, r request) (*htt
 	if err != nil {
 		return nil, err
 	}
-	v = w.meet(after, req.Context(), r)
+	v = w.meet(req.Context(), after, r)
 	switch {
 	case v.lose, v.code != 0:
 		res.Body.Close()
@@ -188,7 +188,7 @@ func meant(path string) (resource, name string) {
 }
 
 // meet applies the rules. Every rule counts for itself; the first that is due wins.
-func (w *wire) meet(at moment, ctx context.Context, r request) verdict {
+func (w *wire) meet(ctx context.Context, at moment, r request) verdict {
 	w.mu.Lock()
 	var due *rule
 	for _, u := range w.rules {
