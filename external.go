@@ -137,7 +137,7 @@ type Loss uint8
 // The loss policies.
 const (
 	ReportLoss   Loss = iota // Stalled, until a person decides
-	RecreateLoss             // make it anew
+	RecreateLoss             // make it anew; not built yet: the object is Stalled
 )
 
 // Replacement is the order in which one thing replaces another.
@@ -146,7 +146,7 @@ type Replacement uint8
 // The orders.
 const (
 	CreateFirst Replacement = iota // never none
-	DeleteFirst                    // never two
+	DeleteFirst                    // never two; not built yet: the object is Stalled
 )
 
 // Policy is the author's wish for one object. The zero value reports a loss,

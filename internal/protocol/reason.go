@@ -6,6 +6,7 @@ const (
 	ReasonPaused            = "Paused"
 	ReasonObserveOnly       = "ObserveOnly"
 	ReasonClaimStripped     = "ClaimStripped"
+	ReasonUnsupportedPolicy = "UnsupportedPolicy"
 	ReasonPending           = "Pending"
 	ReasonReplacing         = "Replacing"
 	ReasonDeleting          = "Deleting"
@@ -30,7 +31,7 @@ const (
 )
 
 var ownReasons = map[string]bool{
-	ReasonPaused: true, ReasonObserveOnly: true, ReasonClaimStripped: true, ReasonPending: true, ReasonReplacing: true, ReasonDeleting: true, ReasonSettling: true,
+	ReasonPaused: true, ReasonObserveOnly: true, ReasonClaimStripped: true, ReasonUnsupportedPolicy: true, ReasonPending: true, ReasonReplacing: true, ReasonDeleting: true, ReasonSettling: true,
 	ReasonVerifyingAbsence: true, ReasonInvalidAnnotation: true, ReasonInvalidClaim: true, ReasonNewerClaim: true,
 	ReasonForeignClaim: true, ReasonClusterIDChanged: true, ReasonTwoControllers: true, ReasonClaimLost: true,
 	ReasonCannotAdopt: true, ReasonTakenOver: true, ReasonAmbiguous: true, ReasonOutcomeUnknown: true,

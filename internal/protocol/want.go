@@ -6,6 +6,10 @@ import "fmt"
 func (v *View) want() Step {
 	c, m := v.Claim, v.Memory
 	switch {
+	case v.Policy.DeleteFirst:
+		return stalled(ReasonUnsupportedPolicy, "replacing by deleting first is not built yet; choose CreateFirst")
+	case v.Policy.Recreate:
+		return stalled(ReasonUnsupportedPolicy, "making anew what was lost is not built yet; choose ReportLoss")
 	case v.Ask.Adopt != "" && v.Ask.Adopt != c.Answered.Adopt: // 9
 		return stalled(ReasonCannotAdopt, "adopting is not built yet; take the adopt annotation off")
 	case v.Ask.New != "" && v.Ask.New != c.Answered.New:
