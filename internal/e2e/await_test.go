@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"context"
+	"errors"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -42,12 +43,9 @@ func (w *world) await(t *testing.T, name, what string, wanted func(*v1.Ticket) b
 	defer cancel()
 	var last *v1.Ticket
 	_, err := watchtools.UntilWithSync(ctx, w.listWatch(tickets, fields.OneTermEqualSelector("metadata.name", name)), &unstructured.Unstructured{}, nil,
-		func(e watch.Event) (bool, error) {
-			last = &v1.Ticket{}
-			if err := runtime.DefaultUnstructuredConverter.FromUnstructured(e.Object.(*unstructured.Unstructured).Object, last); err != nil {
-				return false, err
-			}
-			return e.Type != watch.Deleted && wanted(last), nil
+		func(e watch.Event) (is bool, err error) {
+			last, err = asTicket(e.Object)
+			return err == nil && e.Type != watch.Deleted && wanted(last), err
 		})
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil {
@@ -109,4 +107,37 @@ func stalled(reason string) func(*v1.Ticket) bool {
 func (w *world) awaitReady(t *testing.T, name string) *v1.Ticket {
 	t.Helper()
 	return w.await(t, name, "ready", ready)
+}
+
+// awaitAll watches until the test's namespace has n Tickets, and all are as wanted.
+func (w *world) awaitAll(t *testing.T, n int, wanted func(*v1.Ticket) bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 4*patienceTime, errors.New("not all Tickets became as wanted"))
+	defer cancel()
+	there, as := map[string]bool{}, map[string]bool{}
+	_, err := watchtools.UntilWithSync(ctx, w.listWatch(tickets, fields.Everything()), &unstructured.Unstructured{},
+		func(known cache.Store) (bool, error) { return n == 0 && len(known.List()) == 0, nil },
+		func(e watch.Event) (bool, error) {
+			tk, err := asTicket(e.Object)
+			if err != nil {
+				return false, err
+			}
+			delete(there, tk.Name)
+			delete(as, tk.Name)
+			if e.Type != watch.Deleted {
+				there[tk.Name] = true
+				if n > 0 && wanted(tk) {
+					as[tk.Name] = true
+				}
+			}
+			return len(there) == n && len(as) == n, nil
+		})
+	if err != nil {
+		t.Fatalf("%v: %v; of %d there are %d, and %d as wanted", err, context.Cause(ctx), n, len(there), len(as))
+	}
+}
+
+func asTicket(o runtime.Object) (*v1.Ticket, error) {
+	tk := &v1.Ticket{}
+	return tk, runtime.DefaultUnstructuredConverter.FromUnstructured(o.(*unstructured.Unstructured).Object, tk)
 }

@@ -148,7 +148,7 @@ func TestABookingCallOfAFrozenLeaderComesToNothingWhenTheTicketIsGone(t *testing
 }
 
 func TestALeaderThatStopsHandsOverWithinTwoSeconds(t *testing.T) {
-	t.Parallel()
+	// Not beside other tests, which would be in the measured time.
 	r := newReplicas(t)
 	r.create(t, "one", `{}`)
 	r.awaitReady(t, "one")
