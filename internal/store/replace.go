@@ -25,11 +25,14 @@ func (s *Store[T]) Replace(namespace string, items []T, version string, l Listin
 	var changes []Change[T]
 	s.mu.Lock()
 	listed := make(map[Key]bool, len(items))
+	for _, obj := range items {
+		listed[KeyOf(obj)] = true
+	}
+	s.exhumeLocked(namespace, listed, version, l)
 	for i, obj := range items {
 		key := KeyOf(obj)
-		listed[key] = true
 		old, had := s.objects[key.Namespace][key.Name]
-		if had && !l.wins(old.stamp) && !newer(obj, old.obj) {
+		if had && !l.wins(old.stamp) && !newer(obj, old.obj) || s.buriedLocked(key, obj) {
 			continue
 		}
 		s.putLocked(key, entry[T]{obj: obj}, values[i])

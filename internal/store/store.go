@@ -50,6 +50,8 @@ type Store[T Object] struct {
 	writes  map[Key][]*Write[T] // in flight
 	stamp   uint64              // grows with every write's answer
 	size    int
+
+	tombstones map[Key]tombstone // of what own writes removed, and the watch still has
 }
 
 type entry[T Object] struct {
@@ -59,7 +61,7 @@ type entry[T Object] struct {
 
 // New makes an empty store.
 func New[T Object]() *Store[T] {
-	return &Store[T]{objects: map[string]map[string]entry[T]{}, writes: map[Key][]*Write[T]{}}
+	return &Store[T]{objects: map[string]map[string]entry[T]{}, writes: map[Key][]*Write[T]{}, tombstones: map[Key]tombstone{}}
 }
 
 // Subscribe adds a function that hears every change, on the goroutine that brought
@@ -109,7 +111,7 @@ func (s *Store[T]) Apply(obj T) {
 	key, values := KeyOf(obj), s.values(obj)
 	s.mu.Lock()
 	old, had := s.objects[key.Namespace][key.Name]
-	if had && !newer(obj, old.obj) {
+	if had && !newer(obj, old.obj) || s.buriedLocked(key, obj) {
 		s.mu.Unlock()
 		return
 	}
@@ -126,6 +128,9 @@ func (s *Store[T]) Remove(obj T) {
 	s.mu.Lock()
 	for _, w := range s.writes[key] {
 		w.removed = obj.GetResourceVersion()
+	}
+	if s.buriedLocked(key, obj) {
+		delete(s.tombstones, key)
 	}
 	old, had := s.objects[key.Namespace][key.Name]
 	if !had || isNewer(old.obj.GetResourceVersion(), obj.GetResourceVersion()) {

@@ -116,11 +116,61 @@ func TestTheAnswerToAReleaseDoesNotBringTheObjectBack(t *testing.T) {
 	w.Answered(released)
 	wants(t, version(s, "a"), "")
 
-	s.Apply(at("a", 4))
-	gone := at("a", 5)
+	for v := 4; v < 6; v++ { // the API server answers with the version of before
+		s.Apply(at("a", 4))
+		gone := at("a", v)
+		gone.DeletionTimestamp = &metav1.Time{}
+		s.BeginWrite(key, me).Answered(gone)
+		wants(t, version(s, "a"), "")
+		s.Remove(at("a", 6))
+	}
+}
+
+func TestALateEventDoesNotBringBackWhatAnOwnWriteRemoved(t *testing.T) {
+	t.Parallel()
+	gone := at("a", 3)
 	gone.DeletionTimestamp = &metav1.Time{}
-	s.BeginWrite(key, me).Answered(gone)
-	wants(t, version(s, "a"), "")
+	another := at("a", 6)
+	another.UID = "another"
+	for _, remove := range []func(*Write[cm]){func(w *Write[cm]) { w.Answered(gone) }, (*Write[cm]).Removed} {
+		s, heard := setup()
+		s.Apply(at("a", 1))
+		remove(s.BeginWrite(key, me))
+		s.Apply(at("a", 2)) // somebody else's, of before
+		s.Replace("", []cm{at("a", 2)}, "2", s.StartList(false))
+		heardIs(t, heard, "→a@1", "a@1→ by me")
+		s.Remove(at("a", 3))
+		s.Apply(another)
+		wants(t, version(s, "a"), "6")
+		if len(s.tombstones) > 0 {
+			t.Errorf("what the watch has told is still remembered: %v", s.tombstones)
+		}
+	}
+}
+
+func TestAListTellsThatARemovalIsKnown(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		namespace, version string
+		listed             []cm
+		authoritative      bool
+		shown              string
+		left               int
+	}{
+		"older":                           {"", "2", nil, false, "", 1},
+		"newer, without the object":       {"", "9", nil, false, "", 0},
+		"newer, of another namespace":     {"other", "9", nil, false, "", 1},
+		"before the removal":              {"", "4", []cm{at("a", 3)}, false, "", 1},
+		"authoritative, of a restored db": {"", "1", []cm{at("a", 1)}, true, "1", 0},
+	} {
+		s, _ := setup()
+		s.Apply(at("a", 3))
+		s.BeginWrite(key, me).Removed()
+		s.Replace(c.namespace, c.listed, c.version, s.StartList(c.authoritative))
+		if got := version(s, "a"); got != c.shown || len(s.tombstones) != c.left {
+			t.Errorf("a list that is %s: shown %q, %d removals remembered", name, got, len(s.tombstones))
+		}
+	}
 }
 
 func TestOnlyAnAuthoritativeListTurnsAnObjectBack(t *testing.T) {

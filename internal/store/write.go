@@ -53,11 +53,12 @@ func (w *Write[T]) Answered(obj T) {
 	gone := obj.GetDeletionTimestamp() != nil && len(obj.GetFinalizers()) == 0
 	told := true
 	switch {
-	case w.removed != "" && !isNewer(version, w.removed), had && !newer(obj, old.obj):
+	case w.removed != "" && !isNewer(version, w.removed):
 		told = false
-	case gone && had:
+	case gone && had && old.obj.GetUID() == obj.GetUID(): // the version is that of before it went
 		s.dropLocked(w.key)
-	case gone:
+		s.buryLocked(w.key, obj)
+	case gone, had && !newer(obj, old.obj):
 		told = false
 	default:
 		s.putLocked(w.key, entry[T]{obj: obj, stamp: s.stamp}, values)
@@ -94,6 +95,7 @@ func (w *Write[T]) Removed() {
 	drop := had && w.hadBase && old.obj.GetUID() == w.base.GetUID()
 	if drop {
 		s.dropLocked(w.key)
+		s.buryLocked(w.key, old.obj)
 	}
 	s.mu.Unlock()
 	if drop {
