@@ -24,9 +24,7 @@ type pass struct {
 // author is the Reconciler of a test: what it does stands in the test.
 type author struct {
 	passes    record[pass]
-	sentinels record[sentinel]
 	reconcile step
-	hooks     *hooks
 
 	mu sync.Mutex // guards n
 	n  map[string]int
@@ -38,20 +36,7 @@ type step func(ctx context.Context, g *Gadget, n int) (tether.Result, error)
 // done does nothing.
 func done(context.Context, *Gadget, int) (tether.Result, error) { return tether.Done, nil }
 
-// sentinel is a pass of an object that nothing was asked of: it tells what stood
-// in the queue when its turn came.
-type sentinel struct {
-	name  string
-	stood tether.Snapshot
-}
-
-const sentinelName = "sentinel-"
-
-func (a *author) begin(g *Gadget, final bool) (n int, mine bool) {
-	if strings.HasPrefix(g.Name, sentinelName) {
-		a.sentinels.add(sentinel{g.Name, a.hooks.stands()})
-		return 0, false
-	}
+func (a *author) begin(g *Gadget, final bool) (n int) {
 	a.mu.Lock()
 	if a.n == nil {
 		a.n = map[string]int{}
@@ -60,16 +45,12 @@ func (a *author) begin(g *Gadget, final bool) (n int, mine bool) {
 	n = a.n[g.Name]
 	a.mu.Unlock()
 	a.passes.add(pass{Object: g.clone(), N: n, At: time.Now(), Final: final})
-	return n, true
+	return n
 }
 
 // Reconcile does what the test says.
 func (a *author) Reconcile(ctx context.Context, g *Gadget) (tether.Result, error) {
-	n, mine := a.begin(g, false)
-	if !mine {
-		return tether.Done, nil
-	}
-	return a.reconcile(ctx, g, n)
+	return a.reconcile(ctx, g, a.begin(g, false))
 }
 
 // finalizing is an author that is a Finalizer as well.
@@ -80,11 +61,7 @@ type finalizing struct {
 
 // Finalize does what the test says.
 func (f finalizing) Finalize(ctx context.Context, g *Gadget) (tether.Result, error) {
-	n, mine := f.begin(g, true)
-	if !mine {
-		return tether.Done, nil
-	}
-	return f.finalize(ctx, g, n)
+	return f.finalize(ctx, g, f.begin(g, true))
 }
 
 func (a *author) of(name string) []pass {
@@ -102,6 +79,7 @@ type rig struct {
 	*stage
 	*author
 	run     *running
+	hooks   *hooks
 	in      *tether.Informer[*Gadget]
 	arrived *record[arrival]
 }
@@ -127,7 +105,7 @@ func rigUp(t *testing.T, m rigging) *rig {
 
 func rigOn(t *testing.T, s *stage, m rigging) *rig {
 	t.Helper()
-	r := &rig{stage: s, author: &author{reconcile: m.reconcile, hooks: newHooks()}, arrived: &record[arrival]{}}
+	r := &rig{stage: s, hooks: newHooks(), author: &author{reconcile: m.reconcile}, arrived: &record[arrival]{}}
 	r.in = tether.NewInformer(gadgets, s.here())
 	// What an index is asked for has come; what came before it is in the store,
 	// and whoever listens has been told.
@@ -147,45 +125,24 @@ func rigOn(t *testing.T, s *stage, m rigging) *rig {
 	}
 	c := tether.New(r.in, reconciler, m.options)
 	if m.run.Hooks == nil {
-		m.run.Hooks = r.author.hooks
+		m.run.Hooks = r.hooks
 	}
 	r.run = s.start(t, m.run, c)
+	s.log.line(t, "controllers run") // what comes from now on comes by event
 	return r
 }
 
-// quiet makes sure that no pass is on its way but those that the author has seen:
-// what changed before this call has been heard when the pass of a new object
-// begins, and then nothing but that pass stands in the queue. It wants one worker.
-func (r *rig) quiet(t *testing.T) tether.Snapshot {
+// quiet makes sure that no pass is on its way but those that the author has seen.
+// It wants one worker.
+func (r *rig) quiet(t *testing.T) {
 	t.Helper()
-	stood := r.look(t)
-	for _, q := range stood.Queues {
-		for lane, n := range q.Ready {
-			if n != 0 {
-				t.Errorf("%d keys are ready in lane %s", n, lane)
-			}
-		}
-	}
-	return stood
+	r.stage.quiet(t, r.hooks)
 }
 
 // look tells what stands in the queue when all that changed before has been heard.
 func (r *rig) look(t *testing.T) tether.Snapshot {
 	t.Helper()
-	name := r.post(t)
-	return r.sentinels.nth(t, 1, "the pass of "+name, func(s sentinel) bool { return s.name == name }).stood
-}
-
-// post makes an object that nothing is asked of.
-func (r *rig) post(t *testing.T) (name string) {
-	t.Helper()
-	u, err := r.on(served("gadgets")).Create(t.Context(), object(groupVersion.String(), "Gadget", "", map[string]any{
-		"metadata": map[string]any{"generateName": sentinelName},
-	}), metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	return u.GetName()
+	return r.stage.look(t, r.hooks)
 }
 
 // heard waits until what changed before this call is in the informer's store, and

@@ -48,18 +48,25 @@ type hooks struct {
 	tether.NoHooks
 	passes record[tether.PassInfo]
 	calls  record[tether.CallInfo]
-	begun  chan struct{} // closed when now is there
 	now    func() tether.Snapshot
+
+	sentinels record[sentinel]
 }
 
-func newHooks() *hooks { return &hooks{begun: make(chan struct{})} }
+func newHooks() *hooks { return &hooks{} }
 
-func (h *hooks) Running(now func() tether.Snapshot) { h.now = now; close(h.begun) }
-func (h *hooks) Pass(p tether.PassInfo)             { h.passes.add(p) }
+// Running comes before all others.
+func (h *hooks) Running(now func() tether.Snapshot) { h.now = now }
 func (h *hooks) Call(c tether.CallInfo)             { h.calls.add(c) }
 
-// stands tells what stands now, once the Run has begun.
-func (h *hooks) stands() tether.Snapshot { <-h.begun; return h.now() }
+// Pass comes while the pass still counts as running.
+func (h *hooks) Pass(p tether.PassInfo) {
+	if strings.HasPrefix(p.Key.Name, sentinelName) {
+		h.sentinels.add(sentinel{p.Key.Name, h.now()})
+		return
+	}
+	h.passes.add(p)
+}
 
 // passesOf are the passes of one object that have ended.
 func passesOf(name string) func(tether.PassInfo) bool {

@@ -137,7 +137,8 @@ func TestAConflictOfTheStatusIsSettledInPlaceAndLosesNothing(t *testing.T) {
 			if wait := e.wait(r, t, 2); wait < c.least {
 				t.Errorf("the next pass came after %v", wait)
 			}
-			g := r.await(t, "one", "ready", ready)
+			r.hooks.ending(t, 2, "one")
+			g := r.get(t, "one")
 			if g.Labels["by"] != "a-person" || g.Status.Note != "written in pass 2" {
 				t.Errorf("an update is lost: %v, %q", g.Labels, g.Status.Note)
 			}
