@@ -127,7 +127,7 @@ func (p *HTTP) serve(reverse http.Handler, w http.ResponseWriter, r *http.Reques
 	ctx, cancel := context.WithCancel(context.WithValue(r.Context(), exchangeKey{}, e))
 	defer cancel()
 	r = r.WithContext(ctx)
-	if watch := r.URL.Query().Get("watch"); watch == "true" || watch == "1" {
+	if isWatch(r) {
 		p.mu.Lock()
 		p.watches[r] = cancel
 		p.mu.Unlock()
@@ -159,6 +159,11 @@ func (p *HTTP) serve(reverse http.Handler, w http.ResponseWriter, r *http.Reques
 	reverse.ServeHTTP(w, r)
 }
 
+func isWatch(r *http.Request) bool {
+	watch := r.URL.Query().Get("watch")
+	return watch == "true" || watch == "1"
+}
+
 var errDropped = errors.New("dropped by the test")
 
 // after runs when the server has answered: what the request does is done.
@@ -169,6 +174,9 @@ func (p *HTTP) after(res *http.Response) error {
 		return nil
 	}
 	p.options.Journal.note(func() { e.Status = res.StatusCode })
+	if isWatch(res.Request) {
+		res.Body = &stream{ReadCloser: res.Body, told: func(status int) { p.options.Journal.note(func() { e.Told = status }) }}
+	}
 	v := p.options.Journal.waitAt(After, e, ctx.Done())
 	if v.drop {
 		return errDropped

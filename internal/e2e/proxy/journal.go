@@ -19,6 +19,9 @@ type Exchange struct {
 	UserAgent string
 	// Status is the server's answer, 0 until there is one.
 	Status int
+	// Told is the status that a watch's stream told as an error, 0 for none: the
+	// answer to it was good before it turned out that it cannot be had.
+	Told int
 	// Ending says what a test did to it, where it did anything.
 	Ending string
 }
@@ -28,6 +31,9 @@ func (e Exchange) String() string {
 	line := fmt.Sprintf("%4d %s %s %s", e.Number, e.Proxy, e.Method, e.URI)
 	if e.Status != 0 {
 		line += fmt.Sprintf(" → %d", e.Status)
+	}
+	if e.Told != 0 {
+		line += fmt.Sprintf(", then %d", e.Told)
 	}
 	if e.Ending != "" {
 		line += " (" + e.Ending + ")"

@@ -1,0 +1,40 @@
+package proxy
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+)
+
+// stream is a watch's body, in which an API server tells errors as events.
+type stream struct {
+	io.ReadCloser
+	line []byte // the event that has not ended yet
+	told func(status int)
+}
+
+// Read passes what comes, and looks at each line that has ended.
+func (s *stream) Read(p []byte) (int, error) {
+	n, err := s.ReadCloser.Read(p)
+	for rest := p[:n]; len(rest) > 0; {
+		part, after, ended := bytes.Cut(rest, []byte("\n"))
+		s.line, rest = append(s.line, part...), after
+		if ended {
+			s.event()
+			s.line = s.line[:0]
+		}
+	}
+	return n, err
+}
+
+func (s *stream) event() {
+	var e struct {
+		Type   string `json:"type"`
+		Object struct {
+			Code int `json:"code"`
+		} `json:"object"`
+	}
+	if json.Unmarshal(s.line, &e) == nil && e.Type == "ERROR" {
+		s.told(e.Object.Code)
+	}
+}
