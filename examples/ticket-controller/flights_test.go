@@ -191,6 +191,9 @@ func TestWhatIsWrongWithATicketIsNamed(t *testing.T) {
 		"spec.passengers: there":    func(t *v1.Ticket) { t.Spec.Passengers = nil },
 		"spec.passengers[0]":        func(t *v1.Ticket) { t.Spec.Passengers[0].GivenName = " " },
 		"spec.maxPrice":             func(t *v1.Ticket) { t.Spec.MaxPrice = &v1.Money{Amount: "much", Currency: "EUR"} },
+		`spec.onLost: "Forget"`:     func(t *v1.Ticket) { t.Spec.OnLost = "Forget" },
+		"spec.deletionPolicy":       func(t *v1.Ticket) { t.Spec.DeletionPolicy = "cancel" },
+		`spec.replace: "Both"`:      func(t *v1.Ticket) { t.Spec.Replace = "Both" },
 		"spec.onLost: Recreate":     func(t *v1.Ticket) { t.Spec.OnLost = v1.OnLostRecreate },
 		"spec.replace: DeleteFirst": func(t *v1.Ticket) { t.Spec.Replace = v1.ReplaceDeleteFirst },
 	} {
@@ -204,5 +207,19 @@ func TestWhatIsWrongWithATicketIsNamed(t *testing.T) {
 	flown.Spec.DepartureDate, flown.Status.BookingID = "2020-01-01", "b"
 	if err := f.Validate(context.Background(), flown); err != nil {
 		t.Errorf("a flown Ticket: %v", err)
+	}
+}
+
+func TestADeletionPolicyThatIsNotKnownCancelsNothing(t *testing.T) {
+	t.Parallel()
+	for word, want := range map[v1.DeletionPolicy]tether.Deletion{
+		"": tether.DeleteOutside, v1.DeletionPolicyCancel: tether.DeleteOutside,
+		v1.DeletionPolicyRetain: tether.RetainOutside, "retain": tether.RetainOutside,
+	} {
+		tk := smallest()
+		tk.Spec.DeletionPolicy = word
+		if got := policy(tk).Deletion; got != want {
+			t.Errorf("%q: %v, want %v", word, got, want)
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -57,6 +58,18 @@ func mistakes(t *v1.Ticket, now time.Time) []string {
 	if m := maxPrice(s); m != nil {
 		if _, err := m.Cents(); err != nil {
 			say("spec.maxPrice: %v", err)
+		}
+	}
+	for _, word := range []struct {
+		field, value string
+		known        []string
+	}{
+		{"onLost", string(s.OnLost), []string{string(v1.OnLostReport), string(v1.OnLostRecreate)}},
+		{"deletionPolicy", string(s.DeletionPolicy), []string{string(v1.DeletionPolicyCancel), string(v1.DeletionPolicyRetain)}},
+		{"replace", string(s.Replace), []string{string(v1.ReplaceCreateFirst), string(v1.ReplaceDeleteFirst)}},
+	} {
+		if word.value != "" && !slices.Contains(word.known, word.value) {
+			say("spec.%s: %.20q is neither %s", word.field, word.value, strings.Join(word.known, " nor "))
 		}
 	}
 	return append(wrong, unsupported(s)...)

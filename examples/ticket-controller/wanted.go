@@ -104,7 +104,9 @@ func maxPrice(s v1.TicketSpec) *booking.Money {
 // policy is what a Ticket wishes.
 func policy(t *v1.Ticket) tether.Policy {
 	var p tether.Policy
-	if t.Spec.DeletionPolicy == v1.DeletionPolicyRetain {
+	switch t.Spec.DeletionPolicy {
+	case "", v1.DeletionPolicyCancel:
+	default: // Retain, or a word that is not known: it cancels nothing
 		p.Deletion = tether.RetainOutside
 	}
 	return p
