@@ -125,6 +125,11 @@ func ParseClaim(raw string) (Claim, error) {
 	return c, nil
 }
 
+// mostIncarnations is more than an object lives to see. Whose a thing is, is found
+// by deriving the reference of every incarnation: a claim that says another number
+// must not keep a worker busy with that.
+const mostIncarnations = 100_000
+
 func (w wire) claim() (Claim, error) {
 	c := Claim{
 		V: w.V, Controller: w.Controller, Cluster: w.Cluster, Namespace: w.Namespace, Name: w.Name, UID: w.UID,
@@ -136,6 +141,8 @@ func (w wire) claim() (Claim, error) {
 		return c, errors.New(`field "incarnation" is missing or not a positive number`)
 	case c.Attempt < 1:
 		return c, errors.New(`field "attempt" is missing or not a positive number`)
+	case c.Incarnation > mostIncarnations || c.Next > mostIncarnations:
+		return c, fmt.Errorf(`field "incarnation" or "next" is above %d`, mostIncarnations)
 	case c.Next != 0 && c.Next <= c.Incarnation:
 		return c, errors.New(`field "next" is not above "incarnation"`)
 	case c.UID == "" || c.Name == "" || c.Controller == "" || c.Cluster == "" || c.Owner == "":

@@ -217,18 +217,20 @@ func TestAClaimThatIsNoneIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	for replace, want := range map[[2]string]string{
-		{good, ""}:                                  "not a JSON object",
-		{good, "nonsense"}:                          "not a JSON object",
-		{`"v":1`, `"v":0`}:                          `"v"`,
-		{`"v":1`, `"v":9`}:                          "newer",
-		{`"incarnation":1`, `"incarnation":0`}:      `"incarnation"`,
-		{`"attempt":1`, `"attempt":-1`}:             `"attempt"`,
-		{`"attempt":1`, `"attempt":1,"next":1`}:     `"next"`,
-		{`"uid":"u"`, `"uid":""`}:                   `"uid"`,
-		{`"window":"1m0s"`, `"window":"long"`}:      `"window"`,
-		{`"window":"1m0s"`, `"window":"-1s"`}:       `"window"`,
-		{`"window":"1m0s"`, `"time":"yesterday"`}:   `"time"`,
-		{`"incarnation":1`, `"incarnation":"many"`}: "incarnation",
+		{good, ""}:                                   "not a JSON object",
+		{good, "nonsense"}:                           "not a JSON object",
+		{`"v":1`, `"v":0`}:                           `"v"`,
+		{`"v":1`, `"v":9`}:                           "newer",
+		{`"incarnation":1`, `"incarnation":0`}:       `"incarnation"`,
+		{`"incarnation":1`, `"incarnation":100001`}:  `"incarnation"`,
+		{`"attempt":1`, `"attempt":-1`}:              `"attempt"`,
+		{`"attempt":1`, `"attempt":1,"next":900000`}: `"next"`,
+		{`"attempt":1`, `"attempt":1,"next":1`}:      `"next"`,
+		{`"uid":"u"`, `"uid":""`}:                    `"uid"`,
+		{`"window":"1m0s"`, `"window":"long"`}:       `"window"`,
+		{`"window":"1m0s"`, `"window":"-1s"`}:        `"window"`,
+		{`"window":"1m0s"`, `"time":"yesterday"`}:    `"time"`,
+		{`"incarnation":1`, `"incarnation":"many"`}:  "incarnation",
 	} {
 		_, err := ParseClaim(strings.Replace(good, replace[0], replace[1], 1))
 		if err == nil || !strings.Contains(err.Error(), want) {
