@@ -106,7 +106,7 @@ func (r *managing[T]) view() protocol.View {
 		case err != nil:
 			v.BadClaim = fmt.Sprintf("annotation %s: %v", c.claimName(), err)
 			v.Newer = errors.Is(err, protocol.ErrNewer)
-		case !r.memory.learnt.HasClaim:
+		case !r.memory.learnt.HasClaim, !v.Own(r.memory.learnt.Claim) && v.Own(claim):
 			r.memory.learnt = r.memory.learnt.Meet(claim, v.Status, v.Now)
 		}
 		if err == nil && claim.Owner != v.Object.UID {
@@ -145,7 +145,9 @@ func (r *managing[T]) status(generation int64) protocol.Status {
 		s.Rejected, s.RejectedMessage, s.RejectedGeneration = c.Reason, c.Message, c.ObservedGeneration
 	}
 	if c := findCondition(conditions, conditionReady); c != nil {
-		s.Done = c.Status == metav1.ConditionTrue && c.ObservedGeneration == generation && findCondition(conditions, conditionReconciling) == nil
+		// What was reported as drift, and left, stays drift.
+		settled := c.Status == metav1.ConditionTrue || c.Reason == protocol.ReasonDiffers
+		s.Done = settled && c.ObservedGeneration == generation && findCondition(conditions, conditionReconciling) == nil
 	}
 	if s.ObservedGeneration == 0 && s.Done {
 		s.ObservedGeneration = generation // the type keeps none; Ready tells
@@ -218,13 +220,19 @@ func (r *managing[T]) read(ctx context.Context) (ending, bool) {
 // goOn makes fresh the version that the pass works on; the status that the author
 // has filled in so far stays.
 func (r *managing[T]) goOn(fresh T) {
+	r.rebase(fresh)
+	r.asked = r.c.asks.parse(fresh)
+	r.asked.Woken = r.item.Cause == queue.Related
+	r.looks = nil
+}
+
+// rebase makes the private copy one of fresh, so that what the library has written
+// is not taken for an edit of the author's.
+func (r *managing[T]) rebase(fresh T) {
 	obj := fresh.DeepCopyObject().(T)
 	r.c.status.share(r.obj, obj)
 	r.have, r.obj = fresh, obj
 	r.id = r.m.opts.ID(obj)
-	r.asked = r.c.asks.parse(fresh)
-	r.asked.Woken = r.item.Cause == queue.Related
-	r.looks = nil
 }
 
 // writeClaim writes claim and finalizer in one guarded PATCH.
@@ -243,6 +251,7 @@ func (r *managing[T]) writeClaim(ctx context.Context, s protocol.Step) (ending, 
 		return r.writeFailed(err, "write the claim"), true
 	}
 	if r.have.GetAnnotations()[c.claimName()] != value || !hasFinalizer(r.have, c.finalizerName()) {
+		r.rebase(r.have)
 		return stalledEnding(protocol.ReasonClaimStripped, "the API server's answer lacks the claim or the finalizer: an admission webhook strips them; exempt "+c.finalizerName()), true
 	}
 	r.memory.learnt = r.memory.learnt.Wrote(s, had, before, time.Now())
@@ -277,6 +286,7 @@ func (r *managing[T]) record(ctx context.Context, s protocol.Step) (ending, bool
 	case again || *r.m.opts.ID(r.have) != s.ID:
 		return ending{name: "again", outcome: queue.Outcome{Kind: queue.Again}, noStatus: true}, true
 	}
+	r.rebase(r.have)
 	return ending{}, false
 }
 
@@ -299,7 +309,7 @@ func (r *managing[T]) letGo(ctx context.Context, s protocol.Step) ending {
 // finish turns the end of a decision into that of the pass.
 func (r *managing[T]) finish(e protocol.End) ending {
 	r.memory.learnt = r.memory.learnt.Finished(e, time.Now())
-	r.memory.done = e.Verdict == protocol.AsWanted
+	r.memory.done = e.Verdict == protocol.AsWanted || e.Verdict == protocol.Observed && e.Reason == protocol.ReasonDiffers
 	poll := r.c.opts.Poll
 	switch e.Verdict {
 	case protocol.Nothing:
