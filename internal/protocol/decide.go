@@ -1,6 +1,9 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // Decide tells the next step. It is pure: the same View gives the same Step. The
 // numbers in comments are those of the package's table.
@@ -76,16 +79,12 @@ func (v *View) claim() (Step, bool) {
 		return v.noClaim(false)
 	}
 	c, o := v.Claim, v.Object
-	cluster := c.Cluster == v.Identity.Cluster
-	for _, former := range v.Former {
-		cluster = cluster || c.Cluster == former
-	}
 	switch { // 6
-	case c.Owner == o.UID && !cluster:
+	case c.Owner == o.UID && !v.ownCluster(c):
 		return stalled(ReasonClusterIDChanged, fmt.Sprintf("the claim was made in cluster %q, this one is %q; set ClusterID back, or list the old one in FormerClusterIDs", c.Cluster, v.Identity.Cluster)), true
 	case c.Owner != o.UID && v.Object.OwnerLives:
 		return v.noClaim(true)
-	case !cluster || c.Namespace != o.Namespace || c.Name != o.Name || c.Controller != v.Identity.Controller:
+	case !v.Own(c):
 		if v.Ask.New == c.UID {
 			return v.noClaim(true)
 		}
@@ -101,7 +100,7 @@ func (v *View) claim() (Step, bool) {
 		}
 		next.Holder, warning, note = v.Holder, WarningHolderChanged, fmt.Sprintf("taken over from the holder of %q", c.Holder)
 	}
-	if warning == "" && v.Memory.HasClaim && c != v.Memory.Claim { // 8
+	if warning == "" && v.remembers() && c != v.Memory.Claim { // 8
 		next, warning, note = v.Memory.Claim, WarningClaimChanged, "someone changed the claim; it was put back"
 	}
 	if next == c {
@@ -114,12 +113,26 @@ func (v *View) claim() (Step, bool) {
 	return Step{Do: WriteClaim, Claim: next, Warning: warning, Note: note}, true
 }
 
+func (v *View) ownCluster(c Claim) bool {
+	return c.Cluster == v.Identity.Cluster || slices.Contains(v.Former, c.Cluster)
+}
+
+// Own tells whether a claim is this controller's, for an object of this name
+// (rule 6).
+func (v *View) Own(c Claim) bool {
+	return v.ownCluster(c) && c.Controller == v.Identity.Controller && c.Namespace == v.Object.Namespace && c.Name == v.Object.Name
+}
+
+// remembers: there is a claim to put back. One that is not own is left alone where
+// it stands, and never put in the place of what a person put right.
+func (v *View) remembers() bool { return v.Memory.HasClaim && v.Own(v.Memory.Claim) }
+
 // noClaim is rule 8 where there is no claim, or none that counts.
 func (v *View) noClaim(dropped bool) (Step, bool) {
 	o, m := v.Object, v.Memory
 	v.Claim = v.birth()
 	switch {
-	case m.HasClaim && !dropped:
+	case v.remembers() && !dropped:
 		v.Claim = m.Claim
 		if o.Deleting {
 			return Step{}, false

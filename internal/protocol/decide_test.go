@@ -238,3 +238,23 @@ func TestAClaimThatIsNoneIsNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestAClaimThatIsNotOwnIsNeverPutBack(t *testing.T) {
+	t.Parallel()
+	v := standing()
+	right := v.Claim
+	v.Claim.Name = "another"
+	v.Memory = Memory{}.Meet(v.Claim, v.Status, v.Term) // it was first read so
+	if s, _ := decide(t, v, seeing(nil)); s.Do != Finish || s.End.Reason != ReasonForeignClaim {
+		t.Fatalf("a foreign claim: %s, %q", s.Do, s.End.Reason)
+	}
+	// A person puts it right, or takes it off.
+	v.Claim = right
+	if s, _ := decide(t, v, seeing(map[int]Sight{1: booked})); s.Do != Finish || s.End.Verdict != AsWanted {
+		t.Errorf("put right: %s, %q", s.Do, s.End.Reason)
+	}
+	v.Claimed, v.Claim = false, Claim{}
+	if s, _ := decide(t, v, seeing(map[int]Sight{1: booked})); s.Do != WriteClaim || s.Claim.Name != "n" || s.Warning != WarningClaimRebuilt {
+		t.Errorf("taken off: %s %+v, %q", s.Do, s.Claim, s.Warning)
+	}
+}
