@@ -151,10 +151,10 @@ func TestAPausedObjectIsNotReconciledAndItsDeletionWaitsAndSaysSo(t *testing.T) 
 
 	r.patch(t, "new", `{"metadata":{"annotations":{"shop.example.com/paused":"true"}}}`)
 	r.remove(t, "new")
-	g = r.await(t, "new", "waiting", func(g *Gadget) bool { return g.DeletionTimestamp != nil && condition(g, "Reconciling") != nil })
-	if got := condition(g, "Reconciling").Message; !strings.Contains(got, "the deletion waits") || !strings.Contains(got, "shop.example.com/paused") {
-		t.Errorf("it says %q", got)
-	}
+	r.await(t, "new", "waiting", func(g *Gadget) bool {
+		c := condition(g, "Reconciling")
+		return c != nil && c.Message == "paused by annotation shop.example.com/paused; the deletion waits until it is taken off"
+	})
 	r.quiet(t)
 	r.passed(t, 1, "new")
 	r.patch(t, "new", `{"metadata":{"annotations":{"shop.example.com/paused":null}}}`)

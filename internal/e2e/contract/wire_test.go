@@ -36,6 +36,9 @@ type exchange struct {
 
 // String is one line of the journal.
 func (e exchange) String() string {
+	if e.Method == outside {
+		return e.Resource + " " + e.Name
+	}
 	verb := e.Method
 	if e.Watch {
 		verb = "WATCH"
@@ -46,6 +49,10 @@ func (e exchange) String() string {
 	}
 	return fmt.Sprintf("%s %d", line, e.Code)
 }
+
+// outside is the method of what a journal has of calls to something else than the
+// API server.
+const outside = ""
 
 // wire is what stands between a Run and the API server: it writes down each
 // request, and does to it what a test says.
@@ -185,6 +192,11 @@ func meant(path string) (resource, name string) {
 		resource += "/" + p[2]
 	}
 	return resource, name
+}
+
+// call writes a call to the outside down, in order with the requests.
+func (w *wire) call(verb, name string) {
+	w.log.add(exchange{request: request{Method: outside, Resource: verb, Name: name}, Began: time.Now()})
 }
 
 // meet applies the rules. Every rule counts for itself; the first that is due wins.
@@ -333,6 +345,12 @@ func (w *wire) lines(match func(request) bool) []string {
 		lines = append(lines, e.String())
 	}
 	return lines
+}
+
+// about are the calls outside for an object, and the requests about it but
+// watches and lists.
+func about(name string) func(request) bool {
+	return func(r request) bool { return r.Name == name }
 }
 
 // writes are all requests about the resource but those that read.
