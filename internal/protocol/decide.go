@@ -26,7 +26,7 @@ func (v *View) whose() (Step, bool) {
 	o := v.Object
 	switch {
 	case !o.Exists, // 1
-		o.Deleting && v.Claimed && v.Claim.Released,
+		o.Deleting && v.Claimed && v.Claim.Released && !o.Finalizer, // both went in one PATCH: with the finalizer it is a person's word
 		o.Deleting && !o.Finalizer && !v.Claimed && v.Status.ID == "":
 		return finish(Nothing, "", ""), true
 	case o.Deleting && (v.Ask.Orphan || v.Policy.ObserveOnly): // 2

@@ -77,7 +77,8 @@ func TestEachRuleDecidesWhatItSays(t *testing.T) {
 		check  func(Step) bool
 	}{
 		{name: "1 not there", view: standing(), change: func(v *View) { v.Object.Exists = false }, do: Finish},
-		{name: "1 released", view: standing(), change: func(v *View) { v.Object.Deleting, v.Claim.Released = true, true }, do: Finish},
+		{name: "1 released", view: standing(), change: func(v *View) { v.Object.Deleting, v.Object.Finalizer, v.Claim.Released = true, false, true }, do: Finish},
+		{name: "1 released, says someone", view: standing(), change: func(v *View) { v.Object.Deleting, v.Claim.Released = true, true }, sights: map[int]Sight{1: booked}, do: Delete},
 		{name: "1 deleted and nothing of ours", view: newborn(), change: func(v *View) { v.Object.Deleting = true }, do: Finish},
 		{name: "2 orphan", view: standing(), change: func(v *View) { v.Object.Deleting, v.Ask.Orphan = true, true }, do: Release, reason: EventOrphaned},
 		{name: "2 orphan of a claim that cannot be read", view: standing(), change: func(v *View) { v.Object.Deleting, v.Ask.Orphan, v.BadClaim = true, true, "x" }, do: Release, reason: EventOrphaned},
