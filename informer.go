@@ -2,17 +2,14 @@ package tether
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"net"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
 
@@ -129,12 +126,6 @@ type liveInformer[T Object] struct {
 	mu      sync.Mutex // guards the rest
 	pending int        // list-watches that have not synced yet
 	trouble map[string]trouble
-	listing time.Time // since when a first list is awaited
-}
-
-type trouble struct {
-	reason, message string
-	since           time.Time
 }
 
 func (l *liveInformer[T]) synced() bool {
@@ -218,9 +209,10 @@ func (l *liveInformer[T]) run(ctx context.Context) {
 		namespaces = []string{""}
 	}
 	l.mu.Lock()
-	l.pending, l.listing = len(namespaces), time.Now()
+	l.pending = len(namespaces)
 	l.mu.Unlock()
 	var wg sync.WaitGroup
+	wg.Go(func() { l.watchdog(ctx) })
 	for _, ns := range namespaces {
 		sink := &listSink[T]{live: l, namespace: ns}
 		lw := kube.ListWatch[T]{
@@ -269,77 +261,6 @@ func (l *liveInformer[T]) misdescribed(s kube.Served) error {
 		return fmt.Errorf("informer of %s: Resource.ClusterScoped is %v, the API server says %v; correct it", l.name(), l.resource.ClusterScoped, !s.Namespaced)
 	}
 	return nil
-}
-
-type notServed struct{ name, version string }
-
-func (e *notServed) Error() string {
-	return fmt.Sprintf("the API server does not serve %s in version %s; apply its CustomResourceDefinition", e.name, e.version)
-}
-
-// troubled notes what is wrong, under a place that it is mended at. It is logged
-// once for each reason.
-func (l *liveInformer[T]) troubled(place string, err error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	was, had := l.trouble[place]
-	if err == nil {
-		if had {
-			delete(l.trouble, place)
-			l.env.log.Info("informer recovered", "resource", l.name(), "reason", was.reason, "after", time.Since(was.since).Round(time.Millisecond).String())
-		}
-		return
-	}
-	t := trouble{reason: troubleReason(err), message: err.Error(), since: time.Now()}
-	if had && was.reason == t.reason {
-		was.message = t.message
-		l.trouble[place] = was
-		return
-	}
-	l.trouble[place] = t
-	l.env.log.Info("informer waits", "resource", l.name(), "reason", t.reason, "cause", t.message)
-}
-
-func troubleReason(err error) string {
-	var missing *notServed
-	var network net.Error
-	switch {
-	case errors.As(err, &missing), apierrors.IsNotFound(err):
-		return "NotServed"
-	case apierrors.IsForbidden(err):
-		return "Forbidden"
-	case apierrors.IsUnauthorized(err):
-		return "Unauthorized"
-	case errors.As(err, &network):
-		return "Unreachable"
-	}
-	if r := apierrors.ReasonForError(err); r != "" {
-		return string(r)
-	}
-	return "Failed"
-}
-
-// slowSync is after how long a first list that neither comes nor fails is trouble.
-const slowSync = 10 * time.Second
-
-func (in *Informer[T]) state() InformerState {
-	s := InformerState{Resource: in.name()}
-	l := in.live.Load()
-	if l == nil {
-		return s
-	}
-	s.Synced, s.Objects = l.synced(), l.store.Len()
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for _, t := range l.trouble {
-		if s.Trouble == "" || t.since.Before(s.Since) {
-			s.Trouble, s.Message, s.Since = t.reason, t.message, t.since
-		}
-	}
-	if s.Trouble == "" && !s.Synced && !l.listing.IsZero() && time.Since(l.listing) > slowSync {
-		s.Trouble, s.Message, s.Since = "Hanging", "the first list has not been answered", l.listing
-	}
-	return s
 }
 
 // listSink brings one list-watch into the store.
