@@ -60,7 +60,7 @@ func manageOn(t *testing.T, b *bench, m managing) *bench {
 		e = m.external(b.shop)
 	}
 	hooks := newHooks()
-	m.run.SingleProcess, m.run.Hooks = true, hooks
+	m.run.SingleProcess, m.run.Hooks = m.run.Lease == nil, hooks
 	c := tether.Manage(tether.NewInformer(gadgets, b.here()), e, m.options)
 	n := &bench{stage: b.stage, shop: b.shop, hooks: hooks, made: m, run: b.start(t, m.run, c)}
 	n.log.await(t, 1+len(n.begun()), "the beginning of passes", having("controllers run"))

@@ -93,7 +93,8 @@ type rigging struct {
 	finalize  step // nil: no Finalizer
 	options   tether.Options
 	run       tether.RunOptions
-	before    func(*rig) // the Run
+	also      tether.Reads // an informer that passes read [none]
+	standby   bool         // do not wait until passes run
 }
 
 // rigUp starts one controller of the stage's Gadgets, with one worker unless the
@@ -120,15 +121,17 @@ func rigOn(t *testing.T, s *stage, m rigging) *rig {
 	if m.finalize != nil {
 		reconciler = finalizing{r.author, m.finalize}
 	}
-	if m.before != nil {
-		m.before(r)
+	if m.also != nil {
+		m.options.Reads = append(m.options.Reads, m.also)
 	}
 	c := tether.New(r.in, reconciler, m.options)
 	if m.run.Hooks == nil {
 		m.run.Hooks = r.hooks
 	}
 	r.run = s.start(t, m.run, c)
-	s.log.line(t, "controllers run") // what comes from now on comes by event
+	if !m.standby {
+		s.log.line(t, "controllers run") // what comes from now on comes by event
+	}
 	return r
 }
 

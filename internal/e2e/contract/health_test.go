@@ -1,0 +1,15 @@
+package contract
+
+import (
+	"net/http"
+	"net/http/httptest"
+
+	"github.com/tetherkube/tether"
+)
+
+// probe asks as a kubelet does.
+func probe(h *tether.Health, path string) (code int, body string) {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	return w.Code, w.Body.String()
+}
