@@ -34,6 +34,7 @@ type Conn struct {
 	Client *http.Client
 
 	own  *http.Transport // nil where Config brought its own transport
+	dial *dialer         // of own
 	skew atomic.Int64    // nanoseconds that the server's clock is ahead
 }
 
@@ -65,6 +66,8 @@ func Dial(cfg *rest.Config, observe func(Request)) (*Conn, error) {
 			c.own.DialContext = tc.DialHolder.Dial
 		}
 		c.own = utilnet.SetTransportDefaults(c.own)
+		c.dial = &dialer{dial: c.own.DialContext}
+		c.own.DialContext = c.dial.DialContext
 		base = c.own
 	}
 	rt, err := transport.HTTPWrappersForConfig(tc, &meter{next: base, conn: c, observe: observe})
@@ -75,10 +78,11 @@ func Dial(cfg *rest.Config, observe func(Request)) (*Conn, error) {
 	return c, nil
 }
 
-// Close ends idle connections; it comes after the last request.
+// Close ends every connection; it comes after the last request.
 func (c *Conn) Close() {
 	if c.own != nil {
 		c.own.CloseIdleConnections()
+		c.dial.close()
 	}
 }
 
