@@ -462,6 +462,7 @@ func (r *managing[T]) look(ctx context.Context, s protocol.Step) {
 		if s.ID != "" && l.Sight.ID == "" {
 			l.Sight.ID = s.ID
 		}
+		r.memory.learnt = r.memory.learnt.Learn(l.Own, l.Sight.ID)
 		r.learn(l.Sight, claim)
 		if r.another(l.Sight, claim) {
 			r.unsee()
@@ -517,7 +518,7 @@ func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool
 	if o.Replay && s.Do == protocol.Create {
 		sight.Own = s.Incarnation
 	}
-	r.memory.learnt = r.memory.learnt.Ended(s, outcome, before, time.Now())
+	r.memory.learnt = r.memory.learnt.Ended(s, outcome, before, time.Now()).Learn(sight.Own, sight.ID)
 	r.looks = nil
 	switch outcome {
 	case protocol.OutcomeDone:

@@ -32,7 +32,7 @@ func oneAsWanted(w *world) string {
 }
 
 func gone(w *world) string {
-	if w.exists || len(w.live()) > 0 {
+	if w.exists && (w.finalizer || w.claimed) || len(w.live()) > 0 { // without either it goes by itself
 		return fmt.Sprintf("exists: %v, live: %v", w.exists, w.live())
 	}
 	return ""
@@ -56,7 +56,35 @@ func nothing(*world)      {}
 func restart(w *world)    { w.memory, w.started = Memory{}, w.now; w.say("— restarted") }
 func loseStatus(w *world) { w.status = Status{}; w.say("— status is removed") }
 
+// atOnce carries out acts with one pass after each, so that the next comes while
+// the one before is not settled.
+func atOnce(acts ...func(*world)) func(*world) {
+	return func(w *world) {
+		for _, act := range acts {
+			act(w)
+			if w.exists {
+				w.pass()
+				w.check()
+			}
+			w.now = w.now.Add(time.Second)
+		}
+	}
+}
+
+// slow is an outside whose look-ups by reference lag and whose confirmations take
+// their time.
+func slow(w *world) { w.lag, w.confirms = 30*time.Second, 3*time.Second }
+
 var histories = []history{
+	{"slow: create", []func(*world){slow}, oneAsWanted},
+	{"slow: replace", []func(*world){slow, changePassenger}, oneAsWanted},
+	{"slow: replace, at once deleted", []func(*world){slow, atOnce(changePassenger, remove)}, gone},
+	{"slow: replace, at once replaced", []func(*world){slow, atOnce(changePassenger, changePassenger)}, oneAsWanted},
+	{"slow: replace, at once changed", []func(*world){slow, atOnce(changePassenger, changeDate)}, oneAsWanted},
+	{"slow: all at once", []func(*world){atOnce(slow, changePassenger, changeDate, remove)}, gone},
+	{"replace, at once deleted", []func(*world){nothing, atOnce(changePassenger, remove)}, gone},
+	{"replace sold out, at once deleted", []func(*world){nothing, sellOut, atOnce(changePassenger, remove)}, gone},
+	{"create, at once deleted", []func(*world){atOnce(nothing, remove)}, gone},
 	{"create", []func(*world){nothing}, oneAsWanted},
 	{"change in place", []func(*world){nothing, changeDate}, oneAsWanted},
 	{"replace", []func(*world){nothing, changePassenger}, oneAsWanted},

@@ -23,6 +23,15 @@ func (v *View) byIncarnation(n int) *Look {
 	return nil
 }
 
+// ask looks for an incarnation: by the id that was learned of it, and where that
+// is not known, or not found, by its reference.
+func (v *View) ask(n int) Step {
+	if id := v.Memory.id(n); id != "" && v.byID(id) == nil {
+		return Step{Do: LookUp, ID: id}
+	}
+	return Step{Do: LookUp, Incarnation: n}
+}
+
 // walked is what a walk has found: next is the look-up that it still needs.
 type walked struct {
 	next *Step
@@ -40,7 +49,7 @@ func (v *View) walk(from int) walked {
 		l := v.byIncarnation(n)
 		switch {
 		case l == nil:
-			w.next = &Step{Do: LookUp, Incarnation: n}
+			w.next = new(v.ask(n))
 			return w
 		case l.Failed:
 			s := finish(CannotSay, "", "")

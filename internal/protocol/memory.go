@@ -31,7 +31,35 @@ type Memory struct {
 
 	Absent time.Time // when a seen thing was first not found
 
-	fences [4]int // incarnations that were fenced, the newest last
+	fences [4]int     // incarnations that were fenced, the newest last
+	ids    [4]learned // ids from answers and look-ups, the newest last
+}
+
+// learned is what is known of an incarnation beyond its being recorded: look-ups
+// by reference lag, look-ups by id do not.
+type learned struct {
+	incarnation int
+	id          string
+}
+
+// Learn notes the id of an incarnation's thing, as an answer or a look-up told it.
+func (m Memory) Learn(incarnation int, id string) Memory {
+	if incarnation == 0 || id == "" || m.id(incarnation) == id {
+		return m
+	}
+	copy(m.ids[:], m.ids[1:])
+	m.ids[len(m.ids)-1] = learned{incarnation, id}
+	return m
+}
+
+// id is the newest id that was learned of an incarnation.
+func (m *Memory) id(incarnation int) string {
+	for i := len(m.ids) - 1; i >= 0; i-- {
+		if m.ids[i].incarnation == incarnation {
+			return m.ids[i].id
+		}
+	}
+	return ""
 }
 
 func (m *Memory) fenced(incarnation int) bool {

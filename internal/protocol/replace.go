@@ -99,7 +99,7 @@ func (v *View) sightOf(n int) (*Sight, Step) {
 			return v.read(l)
 		}
 	}
-	return nil, Step{Do: LookUp, Incarnation: n}
+	return nil, v.ask(n)
 }
 
 // oldSight finds the one that is replaced, by the id that the claim keeps.
@@ -108,7 +108,7 @@ func (v *View) oldSight() (*Sight, Step) {
 		return v.read(l)
 	}
 	if v.Claim.ID == "" {
-		return nil, Step{Do: LookUp, Incarnation: v.Claim.Incarnation}
+		return nil, v.ask(v.Claim.Incarnation)
 	}
 	l := v.byID(v.Claim.ID)
 	switch {

@@ -31,7 +31,9 @@ type world struct {
 	shut     map[int]bool // fenced incarnations
 	answers  map[string]reply
 	soldOut  bool
-	sent     int // creates that took effect
+	lag      time.Duration // look-ups by reference show what is older than this
+	confirms time.Duration // a thing is Pending for so long
+	sent     int           // creates that took effect
 	calls    int
 	released bool
 
@@ -48,11 +50,13 @@ type thing struct {
 	id    string
 	state State
 	spec  spec
+	made  time.Time
 }
 
 type reply struct {
 	sight   Sight
 	outcome Outcome
+	spec    spec // what was asked for
 }
 
 type fault uint8
@@ -181,6 +185,7 @@ func (w *world) pass() (after time.Duration, rests bool) {
 				l.Failed = true
 			}
 			looks = append(looks, l)
+			w.memory = w.memory.Learn(l.Own, l.Sight.ID)
 			w.learn(&status, l.Sight)
 		default:
 			var done bool
@@ -232,6 +237,10 @@ func (w *world) finish(e End, status Status) (time.Duration, bool) {
 
 func (w *world) sight(t thing) Sight {
 	s := Sight{State: t.state, ID: t.id, Own: t.own}
+	if t.state == Present && w.now.Sub(t.made) < w.confirms {
+		s.State = Pending
+		return s
+	}
 	if t.state == Present && t.spec != w.spec {
 		s.Differs, s.Replace = true, t.spec.passenger != w.spec.passenger
 	}
@@ -241,11 +250,12 @@ func (w *world) sight(t thing) Sight {
 func (w *world) see(s Step) Sight {
 	w.calls++
 	for _, t := range w.things {
-		if s.ID != "" && t.id == s.ID || s.ID == "" && t.own == s.Incarnation {
+		if s.ID != "" && t.id == s.ID || s.ID == "" && t.own == s.Incarnation && w.now.Sub(t.made) >= w.lag {
 			return w.sight(t)
 		}
 	}
-	if s.ID == "" && w.shut[s.Incarnation] {
+	there := slices.ContainsFunc(w.things, func(t thing) bool { return t.own == s.Incarnation })
+	if s.ID == "" && w.shut[s.Incarnation] && !there {
 		return Sight{State: Closed}
 	}
 	return Sight{State: Absent}
@@ -265,7 +275,7 @@ func (w *world) effect(s Step, status *Status) ([]Look, bool) {
 	if f == lostBefore || f == lostAfter {
 		r.outcome = OutcomeUnknown
 	}
-	w.memory = w.memory.Ended(s, r.outcome, before, w.now)
+	w.memory = w.memory.Ended(s, r.outcome, before, w.now).Learn(r.sight.Own, r.sight.ID)
 	switch r.outcome {
 	case OutcomeDone:
 		w.learn(status, r.sight)
@@ -297,6 +307,9 @@ func (w *world) carryOut(s Step) reply {
 	case Create:
 		key := CreateKey(fmt.Sprint(s.Incarnation), w.claim.Attempt)
 		if old, ok := w.answers[key]; ok {
+			if old.spec != w.spec {
+				return reply{outcome: OutcomeNoEffect} // the key was used with other content
+			}
 			old.sight.Replay = old.outcome == OutcomeDone
 			if old.outcome == OutcomeRejected { // of what was asked then, not of what is asked now
 				old.outcome = OutcomeNoEffect
@@ -304,6 +317,7 @@ func (w *world) carryOut(s Step) reply {
 			return old
 		}
 		r := w.book(s, t)
+		r.spec = w.spec
 		w.answers[key] = r
 		return r
 	case Update:
@@ -337,7 +351,7 @@ func (w *world) book(s Step, t *thing) reply {
 	case w.soldOut:
 		return reply{outcome: OutcomeRejected}
 	}
-	made := thing{own: s.Incarnation, id: fmt.Sprintf("b%d", len(w.things)+1), state: Present, spec: w.spec}
+	made := thing{own: s.Incarnation, id: fmt.Sprintf("b%d", len(w.things)+1), state: Present, spec: w.spec, made: w.now}
 	w.things = append(w.things, made)
 	w.sent++
 	return reply{sight: w.sight(made)}
