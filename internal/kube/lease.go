@@ -186,13 +186,37 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 }
 
 func (l *watchedLock) Create(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	if err := l.refused(); err != nil {
+		return err
+	}
 	at := time.Now()
 	return l.wrote(r, at, l.Interface.Create(ctx, r))
 }
 
 func (l *watchedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
+	if err := l.refused(); err != nil {
+		return err
+	}
 	at := time.Now()
 	return l.wrote(r, at, l.Interface.Update(ctx, r))
+}
+
+// refused keeps a process whose term is over from writing: client-go's release
+// reads the Lease anew and gives it back whoever holds it, so that a leader that
+// was frozen would take it from its successor. A lease that is lost and still names
+// this process runs out by itself.
+func (l *watchedLock) refused() error {
+	e := l.elector
+	if err := e.lostError(); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	never := e.renewed.IsZero()
+	e.mu.Unlock()
+	if never { // a candidate writes
+		return nil
+	}
+	return e.Held()
 }
 
 func (l *watchedLock) wrote(r resourcelock.LeaderElectionRecord, at time.Time, err error) error {

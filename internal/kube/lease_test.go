@@ -180,6 +180,46 @@ func TestAnotherHolderEndsTheTermAtOnce(t *testing.T) {
 	})
 }
 
+// client-go's release gives back whatever Lease it reads, also a successor's.
+func TestALeaderWhoseTermIsOverLeavesItsSuccessorsLeaseAlone(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		s := &shelf{}
+		a := lead(t.Context(), elector(s, "a"))
+		<-a.leading
+		s.mu.Lock()
+		s.version++
+		s.record.HolderIdentity, s.record.RenewTime.Time = "b", time.Now()
+		s.mu.Unlock()
+		<-a.done
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.record.HolderIdentity != "b" {
+			t.Fatalf("the lease names %q, want b", s.record.HolderIdentity)
+		}
+	})
+}
+
+// A process that was frozen and thawed finds its term over before it has read who
+// holds the Lease now.
+func TestAThawedLeaderWritesNothingToTheLease(t *testing.T) {
+	t.Parallel()
+	s := &shelf{}
+	e := elector(s, "a")
+	if err := e.lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}); err != nil {
+		t.Fatal(err)
+	}
+	e.renewed = e.renewed.Add(-time.Hour)
+	for name, r := range map[string]resourcelock.LeaderElectionRecord{"renewal": {HolderIdentity: "a"}, "release": {}} {
+		if err := e.lock.Update(t.Context(), r); !errors.Is(err, ErrLeaseLost) {
+			t.Errorf("%s: %v, want the lost lease", name, err)
+		}
+	}
+	if s.version != 1 {
+		t.Errorf("it was written %d times, want once", s.version)
+	}
+}
+
 // A process that was frozen has timers that fire late: what is asked right before
 // a send must not depend on them. Wall and monotonic clock count each by itself.
 func TestALateLeaseIsNotHeldByEitherClock(t *testing.T) {
