@@ -34,7 +34,10 @@ type External[T Object] interface {
 	// Update makes what was seen as the spec says, where possible on condition that
 	// seen.Version still holds.
 	Update(ctx context.Context, obj T, c Call, seen Observation) (Observation, error)
-	// Delete ends what was seen. That it has ended already is no error.
+	// Delete ends what was seen. That it has ended already is no error, and neither is
+	// that there is nothing left to end, since it ran its natural course: the answer
+	// to both is Ended. An Observe of an object that is being deleted says Ended of
+	// such a thing too.
 	Delete(ctx context.Context, obj T, c Call, seen Observation) (Observation, error)
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -55,6 +56,9 @@ func (f *flights) Create(ctx context.Context, t *v1.Ticket, c tether.Call) (teth
 
 // Update changes the booking in place.
 func (f *flights) Update(ctx context.Context, t *v1.Ticket, c tether.Call, seen tether.Observation) (tether.Observation, error) {
+	if seen.Reason == "Flown" {
+		return tether.Observation{}, tether.Terminal(tether.Reason("Flown", errors.New("the flight has been flown and does not change; create a new Ticket for another flight")))
+	}
 	a, err := f.api.Change(ctx, c.Key, seen.ID, seen.Version, change(t, seen.Differs))
 	if err != nil {
 		return tether.Observation{}, outcome(t, err)
@@ -68,10 +72,26 @@ func (f *flights) Delete(ctx context.Context, t *v1.Ticket, c tether.Call, seen 
 	switch {
 	case is(err, booking.NotFound):
 		return tether.Observation{State: tether.Absent}, nil
+	case is(err, booking.StatusConflict):
+		return f.uncancellable(ctx, t, seen.ID)
 	case err != nil:
 		return tether.Observation{}, outcome(t, err)
 	}
 	return answered(ctx, t, a), nil
+}
+
+// uncancellable is a booking that cannot be cancelled any more: one that was flown
+// meanwhile has nothing left to cancel.
+func (f *flights) uncancellable(ctx context.Context, t *v1.Ticket, id string) (tether.Observation, error) {
+	b, err := f.api.Get(ctx, id)
+	if err != nil {
+		return tether.Observation{}, tether.NoEffect(outcome(t, err))
+	}
+	o := observe(ctx, t, b)
+	if b.Status == booking.Flown {
+		o.State = tether.Ended
+	}
+	return o, nil
 }
 
 // Fence closes the reference: no booking can be made under it any more.
@@ -121,8 +141,12 @@ func observe(ctx context.Context, t *v1.Ticket, b booking.Booking) tether.Observ
 	case booking.Confirmed:
 		o.State, o.Message = tether.Present, "booked as "+b.RecordLocator
 		o.Differs, o.Replace = differs(t, b)
-	case booking.Flown:
-		o.State, o.Message = tether.Present, "flown"
+	case booking.Flown: // it ran its course; what is being deleted has nothing left to cancel
+		o.State, o.Reason, o.Message = tether.Present, "Flown", "the flight has been flown"
+		if t.DeletionTimestamp != nil {
+			o.State = tether.Ended
+		}
+		o.Differs, _ = differs(t, b)
 	case booking.Failed:
 		o.State, o.Reason, o.Message = tether.Failed, "NotConfirmed", "the airline did not confirm the booking; change the ticket to book anew"
 	case booking.Cancelled:

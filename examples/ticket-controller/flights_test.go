@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/tetherkube/tether"
 	"github.com/tetherkube/tether/booking"
 	v1 "github.com/tetherkube/tether/examples/ticket-controller/api/v1"
@@ -79,6 +81,40 @@ func TestABookingsLife(t *testing.T) {
 	}
 	if n := server.CreatesInEffect("ref-1"); n != 1 {
 		t.Errorf("%d creates took effect, want 1", n)
+	}
+}
+
+func TestAFlownTicketIsDoneWithAndDoesNotChange(t *testing.T) {
+	t.Parallel()
+	server, f := setup(t)
+	ctx, tk := t.Context(), smallest()
+	o, err := f.Create(ctx, tk, tether.Call{Reference: "ref-1", Key: "create-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := o
+	if err := server.Fly(o.ID); err != nil {
+		t.Fatal(err)
+	}
+	if o, err = f.Observe(ctx, tk, tether.Call{ID: o.ID}); err != nil || o.State != tether.Present || len(o.Differs) > 0 {
+		t.Errorf("flown: %+v, %v", o, err)
+	}
+	tk.Spec.DepartureDate = "2027-06-01"
+	if o, err = f.Observe(ctx, tk, tether.Call{ID: o.ID}); err != nil || len(o.Differs) != 1 || o.Replace {
+		t.Errorf("flown, and changed: %+v, %v", o, err)
+	}
+	if _, err := f.Update(ctx, tk, tether.Call{Key: "update-1", ID: o.ID}, o); err == nil || !strings.Contains(err.Error(), "has been flown") {
+		t.Errorf("update: %v", err)
+	}
+	if ended, err := f.Delete(ctx, tk, tether.Call{Key: "delete-1", ID: o.ID}, before); err == nil {
+		t.Errorf("an old version is cancelled: %+v", ended)
+	}
+	if ended, err := f.Delete(ctx, tk, tether.Call{Key: "delete-2", ID: o.ID}, o); err != nil || ended.State != tether.Ended {
+		t.Errorf("delete: %+v, %v", ended, err)
+	}
+	tk.DeletionTimestamp = &metav1.Time{Time: time.Now()}
+	if o, err = f.Observe(ctx, tk, tether.Call{Reference: "ref-1"}); err != nil || o.State != tether.Ended {
+		t.Errorf("flown, and being deleted: %+v, %v", o, err)
 	}
 }
 
