@@ -247,8 +247,14 @@ func (c *controller[T]) known(key Key) bool {
 }
 
 func (c *controller[T]) add(key Key, cause queue.Cause) { c.queue.Add(key, cause) }
-func (c *controller[T]) recovered(where string)         { c.live.recovered(where) }
 func (c *controller[T]) drain()                         { c.queue.Close() }
+
+// recovered is deferred, and has to ask for the panic itself.
+func (c *controller[T]) recovered(where string) {
+	if v := recover(); v != nil {
+		c.live.panicked(where, v)
+	}
+}
 
 func (c *controller[T]) queueState() QueueState {
 	s := QueueState{Controller: c.name(), Ready: map[string]int{}}

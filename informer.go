@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"runtime/debug"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -185,10 +186,15 @@ func (in *Informer[T]) open(env *environment) error {
 	return nil
 }
 
+// recovered is deferred.
 func (l *liveInformer[T]) recovered(where string) {
 	if v := recover(); v != nil {
-		l.env.log.Error(&panicError{value: v}, "a function of the author panicked", "where", where, "resource", l.name())
+		l.panicked(where, v)
 	}
+}
+
+func (l *liveInformer[T]) panicked(where string, value any) {
+	l.env.log.Error(&panicError{value: value}, "a function of the author panicked", "where", where, "resource", l.name(), "stack", string(debug.Stack()))
 }
 
 func (in *Informer[T]) close() { in.live.Store(nil) }
