@@ -10,11 +10,6 @@ import (
 	"github.com/tetherkube/tether/internal/e2e/proxy"
 )
 
-// statuses are writes of status.
-func statuses(e proxy.Exchange) bool {
-	return e.Method == "PATCH" && strings.Contains(e.URI, "/status")
-}
-
 // conflicts counts the controller's writes that met another version.
 func (s *stage) conflicts(match func(proxy.Exchange) bool) int {
 	return len(s.journal.Exchanges(func(e proxy.Exchange) bool { return match(e) && e.Status == 409 }))

@@ -2,7 +2,7 @@ package e2e
 
 import (
 	"fmt"
-	"strings"
+	"net/http"
 	"testing"
 
 	"github.com/tetherkube/tether/booking"
@@ -38,15 +38,6 @@ func (l *life) killedAt(t *testing.T, at proxy.Point, n int, match func(proxy.Ex
 	reached(t, hold)
 	l.c.kill(t)
 }
-
-// ofATicket is a call that the controller makes for a Ticket, to either server.
-// Lists, watches, leases and Events are none.
-func ofATicket(e proxy.Exchange) bool {
-	return e.Proxy == "site" || strings.Contains(e.URI, "/tickets/")
-}
-
-func creates(e proxy.Exchange) bool { return e.Method == "POST" && e.URI == "/v1/bookings" }
-func cancels(e proxy.Exchange) bool { return strings.HasSuffix(e.URI, "/cancel") }
 
 // What people do.
 func ordered(t *testing.T, l *life)  { l.create(t, "short", `{}`) }
@@ -148,7 +139,7 @@ func TestAControllerThatIsKilledBetweenAnyTwoCallsLeavesNothingUndoneOrDoneTwice
 			t.Parallel()
 			for n, e := range callsOf(t, story.prepare, story.act, story.end) {
 				for _, at := range []proxy.Point{proxy.Before, proxy.After} {
-					if at == proxy.After && e.Method == "GET" {
+					if at == proxy.After && e.Method == http.MethodGet {
 						continue // the same as before the next call
 					}
 					t.Run(fmt.Sprintf("%s call %d, %s %s", at, n+1, e.Proxy, e.Method), func(t *testing.T) {

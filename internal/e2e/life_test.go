@@ -59,7 +59,7 @@ func TestADeletedTicketGoesWhenItsBookingIsCancelled(t *testing.T) {
 	s.apply(t, "off", `{}`)
 	id := s.awaitReady(t, "off").Status.BookingID
 
-	cancel := s.hold(t, proxy.Before, 1, func(e proxy.Exchange) bool { return strings.HasSuffix(e.URI, "/cancel") })
+	cancel := s.hold(t, proxy.Before, 1, cancels)
 	s.run(t, "delete", "ticket", "off", "--wait=false")
 	reached(t, cancel)
 	if got := s.run(t, "get", "ticket", "off", "-o", "jsonpath={.metadata.deletionTimestamp}"); got == "" {
@@ -102,10 +102,12 @@ func TestADeletedTicketThatRetainsGoesAndItsBookingStays(t *testing.T) {
 func TestADeletedTicketThatIsOrphanedGoesWithAnEventAndItsBookingStays(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, fake.BookingOptions{})
-	s.start(t)
+	c := s.start(t)
 	s.apply(t, "left", `{}`)
 	id := s.awaitReady(t, "left").Status.BookingID
+	_, log := c.line(t, 0, `"pass ended"`)
 	s.run(t, "annotate", "ticket", "left", "flights.com/orphan=true")
+	c.line(t, log, `"pass ended"`) // what is asked is looked at, which calls once
 	s.untouched(t, "left", id)
 	if note := s.awaitEvent(t, "left", "Orphaned").Object["message"]; note != "released; what stands outside was left untouched" {
 		t.Errorf("the Event says %q", note)

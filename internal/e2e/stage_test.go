@@ -163,16 +163,14 @@ func (s *stage) hold(t *testing.T, at proxy.Point, n int, match func(proxy.Excha
 }
 
 // reached waits until the held request has come.
-func reached(t *testing.T, h *proxy.Hold) proxy.Exchange {
+func reached(t *testing.T, h *proxy.Hold) {
 	t.Helper()
 	ctx, cancel := patience(t, "the request to hold")
 	defer cancel()
 	select {
-	case e := <-h.Reached():
-		return e
+	case <-h.Reached():
 	case <-ctx.Done():
 		t.Fatal(context.Cause(ctx))
-		return proxy.Exchange{}
 	}
 }
 

@@ -3,7 +3,6 @@ package e2e
 import (
 	"context"
 	"net/url"
-	"strings"
 	"testing"
 	"time"
 
@@ -36,12 +35,6 @@ func (s *stage) cutOff(t *testing.T) (wire *proxy.TCP, kubeconfig string) {
 		t.Fatal(err)
 	}
 	return wire, kubeconfig
-}
-
-// resumes is a watch that goes on from where an earlier one ended.
-func resumes(e proxy.Exchange) bool {
-	return strings.Contains(e.URI, "/tickets?") && strings.Contains(e.URI, "watch=true") &&
-		strings.Contains(e.URI, "resourceVersion=") && !strings.Contains(e.URI, "sendInitialEvents")
 }
 
 func TestAWatchThatResumesTooLateMissesNothing(t *testing.T) {
