@@ -31,6 +31,10 @@ type InformerOptions struct {
 // which counts. It may be shared by any number of controllers of one [Run], which
 // starts it; nothing else does.
 //
+// An object that does not fit its Go type, since it came past an older definition,
+// has its metadata and nothing else; it is logged, a pass of it is Stalled, and the
+// others are served on.
+//
 // What Get, List and an Index return is shared: it must not be changed. DeepCopy
 // it first. All methods may be called concurrently, and before, during and after
 // Run.
@@ -282,6 +286,9 @@ func (s *listSink[T]) Listing(authoritative bool) {
 }
 
 func (s *listSink[T]) Replace(items []T, version string) {
+	for _, obj := range items {
+		s.tell(obj)
+	}
 	s.live.store.Replace(s.namespace, items, version, s.listing)
 	if s.synced {
 		return
@@ -296,6 +303,17 @@ func (s *listSink[T]) Replace(items []T, version string) {
 	}
 }
 
-func (s *listSink[T]) Apply(obj T)       { s.live.store.Apply(obj) }
+func (s *listSink[T]) Apply(obj T) {
+	s.tell(obj)
+	s.live.store.Apply(obj)
+}
+
+// tell logs an object that does not fit its Go type: only its metadata is known.
+func (s *listSink[T]) tell(obj T) {
+	if err := s.live.client.Unreadable(obj); err != nil {
+		s.live.env.log.Error(err, "object does not fit its Go type", "resource", s.live.name(), "namespace", obj.GetNamespace(), "name", obj.GetName())
+	}
+}
+
 func (s *listSink[T]) Remove(obj T)      { s.live.store.Remove(obj) }
 func (s *listSink[T]) Trouble(err error) { s.live.troubled("watch of "+s.namespace, err) }

@@ -109,10 +109,14 @@ func (p *pass[T]) contained(ctx context.Context) (e ending) {
 // run does what the object needs, up to the status write.
 func (p *pass[T]) run(ctx context.Context) ending {
 	c := p.c
+	deleting := p.seen.GetDeletionTimestamp() != nil
+	if err := c.live.client.Unreadable(p.seen); err != nil && !(deleting && p.asked.Orphan) {
+		p.copy()
+		return stalledEnding(protocol.ReasonUnreadable, fmt.Sprintf("the object does not fit its Go type, %T: %v; correct it", p.obj, err))
+	}
 	if c.external != nil {
 		return p.manage(ctx)
 	}
-	deleting := p.seen.GetDeletionTimestamp() != nil
 	switch {
 	case deleting && p.asked.Orphan:
 		return p.released(p.release(ctx, nil), "Orphaned", "released; Finalize was not called")

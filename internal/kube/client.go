@@ -44,6 +44,8 @@ type Client[T Object] struct {
 	Keep     bool // keep managedFields
 	rest     rest.Interface
 	elem     reflect.Type // of what T points to
+
+	unreadable unreadable
 }
 
 var paramVersion = schema.GroupVersion{Version: "v1"}
@@ -60,7 +62,7 @@ func NewClient[T Object](conn *Conn, r Resource) (*Client[T], error) {
 		metav1.AddToGroupVersion(scheme, r.GroupVersion)
 		scheme.AddKnownTypeWithName(r.GroupVersion.WithKind(r.Kind), c.New())
 		scheme.AddKnownTypeWithName(r.GroupVersion.WithKind(r.Kind+"List"), &list[T]{})
-		cfg.NegotiatedSerializer = serializer.NewCodecFactory(scheme).WithoutConversion()
+		cfg.NegotiatedSerializer = tolerant[T]{serializer.NewCodecFactory(scheme).WithoutConversion(), c}
 		cfg.ContentType, cfg.AcceptContentTypes = runtime.ContentTypeJSON, runtime.ContentTypeJSON
 	}
 	cfg.GroupVersion = &r.GroupVersion
@@ -88,6 +90,8 @@ func (c *Client[T]) New() T {
 	}
 	return obj
 }
+
+func copyInto[T Object](to, from T) { reflect.ValueOf(to).Elem().Set(reflect.ValueOf(from).Elem()) }
 
 // list is the list type that no user has to write.
 type list[T Object] struct {

@@ -114,7 +114,7 @@ func (h history) run(faults map[int]fault) (w *world, problem string) {
 		w.settle()
 	}
 	if p := h.want(w); p != "" {
-		return w, p + "\n  " + strings.Join(w.trace, "\n  ")
+		return w, p + "\n  " + strings.Join(w.transcript(), "\n  ")
 	}
 	return w, ""
 }
@@ -135,13 +135,13 @@ func TestNoFaultOrPairOfFaultsBooksTwiceOrLosesAnything(t *testing.T) {
 					first, problem := h.run(map[int]fault{i: f})
 					runs++
 					if problem != "" {
-						t.Fatalf("%v at step %d: %s", f, i, problem)
+						t.Fatalf("step %[2]d%[1]v: %[3]s", f, i, problem)
 					}
 					for j := i + 1; j <= first.step+1; j++ {
 						for g := crashBefore; g < faultKinds; g++ {
 							runs++
 							if _, problem := h.run(map[int]fault{i: f, j: g}); problem != "" {
-								t.Fatalf("%v at step %d, %v at step %d: %s", f, i, g, j, problem)
+								t.Fatalf("step %[2]d%[1]v, step %[4]d%[3]v: %[5]s", f, i, g, j, problem)
 							}
 						}
 					}
@@ -159,13 +159,13 @@ func TestTheHappyPathCostsThreeWritesAndThreeCalls(t *testing.T) {
 		t.Fatal(problem)
 	}
 	writes := 0
-	for _, line := range w.trace {
+	for _, line := range w.transcript() {
 		if strings.Contains(line, " claim ") || strings.HasSuffix(line, " status") || strings.HasSuffix(line, " release") {
 			writes++
 		}
 	}
 	if writes != 3 || w.calls != 3 {
-		t.Fatalf("%d writes and %d calls, want claim, status, release and create, look, cancel:\n%s", writes, w.calls, strings.Join(w.trace, "\n"))
+		t.Fatalf("%d writes and %d calls, want claim, status, release and create, look, cancel:\n%s", writes, w.calls, strings.Join(w.transcript(), "\n"))
 	}
 }
 

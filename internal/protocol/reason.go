@@ -4,6 +4,7 @@ package protocol
 // there as the reason of a Stalled condition came from the External: a rejection.
 const (
 	ReasonPaused            = "Paused"
+	ReasonUnreadable        = "Unreadable"
 	ReasonObserveOnly       = "ObserveOnly"
 	ReasonClaimStripped     = "ClaimStripped"
 	ReasonUnsupportedPolicy = "UnsupportedPolicy"
@@ -31,7 +32,7 @@ const (
 )
 
 var ownReasons = map[string]bool{
-	ReasonPaused: true, ReasonObserveOnly: true, ReasonClaimStripped: true, ReasonUnsupportedPolicy: true, ReasonPending: true, ReasonReplacing: true, ReasonDeleting: true, ReasonSettling: true,
+	ReasonPaused: true, ReasonUnreadable: true, ReasonObserveOnly: true, ReasonClaimStripped: true, ReasonUnsupportedPolicy: true, ReasonPending: true, ReasonReplacing: true, ReasonDeleting: true, ReasonSettling: true,
 	ReasonVerifyingAbsence: true, ReasonInvalidAnnotation: true, ReasonInvalidClaim: true, ReasonNewerClaim: true,
 	ReasonForeignClaim: true, ReasonClusterIDChanged: true, ReasonTwoControllers: true, ReasonClaimLost: true,
 	ReasonCannotAdopt: true, ReasonTakenOver: true, ReasonAmbiguous: true, ReasonOutcomeUnknown: true,

@@ -40,7 +40,21 @@ type world struct {
 	memory Memory
 	faults map[int]fault // by step
 	step   int
-	trace  []string
+	trace  []line
+}
+
+// line of a transcript; it is only written out when a history fails.
+type line struct {
+	format string
+	args   []any
+}
+
+func (w *world) transcript() []string {
+	var out []string
+	for _, l := range w.trace {
+		out = append(out, fmt.Sprintf(l.format, l.args...))
+	}
+	return out
 }
 
 type spec struct{ date, passenger int }
@@ -70,7 +84,7 @@ const (
 )
 
 func (f fault) String() string {
-	return [...]string{"", "crash before", "crash after", "request lost", "answer lost"}[f]
+	return [...]string{"", ": crash before", ": crash after", ": request lost", ": answer lost"}[f]
 }
 
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -85,14 +99,14 @@ func newWorld(faults map[int]fault) *world {
 }
 
 func (w *world) say(format string, args ...any) {
-	w.trace = append(w.trace, fmt.Sprintf(format, args...))
+	w.trace = append(w.trace, line{format, args})
 }
 
 // failure ends a history; it carries the transcript.
 type failure struct{ text string }
 
 func (w *world) fail(format string, args ...any) {
-	panic(failure{fmt.Sprintf(format, args...) + "\n  " + strings.Join(w.trace, "\n  ")})
+	panic(failure{fmt.Sprintf(format, args...) + "\n  " + strings.Join(w.transcript(), "\n  ")})
 }
 
 func (w *world) view(looks []Look, status Status) View {
@@ -111,14 +125,10 @@ func (w *world) view(looks []Look, status Status) View {
 type crashed struct{}
 
 // strike returns the fault of this step.
-func (w *world) strike(what string) fault {
+func (w *world) strike(format string, args ...any) fault {
 	w.step++
 	f := w.faults[w.step]
-	if f != 0 {
-		w.say("%d %s: %s", w.step, what, f)
-	} else {
-		w.say("%d %s", w.step, what)
-	}
+	w.say("%d "+format+"%s", append(append([]any{w.step}, args...), f)...)
 	if f == crashBefore {
 		panic(crashed{})
 	}
@@ -154,7 +164,7 @@ func (w *world) pass() (after time.Duration, rests bool) {
 			w.after(w.strike("read"))
 			w.memory.Read, looks = true, nil
 		case WriteClaim:
-			f := w.strike("claim " + describe(s.Claim))
+			f := w.strike("claim inc %d att %d next %d id %q", s.Claim.Incarnation, s.Claim.Attempt, s.Claim.Next, s.Claim.ID)
 			if f == lostBefore {
 				return time.Second, false
 			}
@@ -163,7 +173,7 @@ func (w *world) pass() (after time.Duration, rests bool) {
 			w.after(f) // a lost answer is read again, and found
 			w.memory, looks = w.memory.Wrote(s, had, before, w.now), nil
 		case Record:
-			f := w.strike("record " + s.ID)
+			f := w.strike("record %s", s.ID)
 			if f == lostBefore || f == lostAfter {
 				return time.Second, false
 			}
@@ -178,7 +188,7 @@ func (w *world) pass() (after time.Duration, rests bool) {
 			w.after(f)
 			return 0, true
 		case LookUp:
-			f := w.strike(fmt.Sprintf("look %d%s", s.Incarnation, s.ID))
+			f := w.strike("look %d%s", s.Incarnation, s.ID)
 			w.after(f)
 			l := Look{Incarnation: s.Incarnation, ID: s.ID, Sight: w.see(s)}
 			if f == lostBefore || f == lostAfter {
@@ -196,10 +206,6 @@ func (w *world) pass() (after time.Duration, rests bool) {
 	}
 	w.fail("the pass does not end")
 	return 0, true
-}
-
-func describe(c Claim) string {
-	return fmt.Sprintf("inc %d att %d next %d id %q", c.Incarnation, c.Attempt, c.Next, c.ID)
 }
 
 func (w *world) learn(status *Status, s Sight) {
@@ -265,7 +271,7 @@ func (w *world) see(s Step) Sight {
 func (w *world) effect(s Step, status *Status) ([]Look, bool) {
 	before := w.memory
 	w.memory = w.memory.Sending(s, w.generation, w.now)
-	f := w.strike(fmt.Sprintf("%s %d%s", s.Do, s.Incarnation, map[bool]string{true: " " + s.ID, false: ""}[s.ID != ""]))
+	f := w.strike("%s %d %s", s.Do, s.Incarnation, s.ID)
 	var r reply
 	if f != lostBefore {
 		r = w.carryOut(s)
