@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
+	"unicode/utf8"
 
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
@@ -71,15 +73,26 @@ func (r *Recorder) Record(e Event) {
 	if r.closed {
 		return
 	}
-	const longest = 1024 // the API's limit of a note
-	if len(e.Note) > longest {
-		e.Note = e.Note[:longest-len("…")] + "…"
-	}
+	e.Note = fitting(e.Note)
 	select {
 	case r.queue <- e:
 	default:
 		r.dropped++
 	}
+}
+
+// fitting cuts a note at a rune's border to what the API takes.
+func fitting(note string) string {
+	const longest = 1024 // bytes
+	note = strings.ToValidUTF8(note, "\uFFFD")
+	if len(note) <= longest {
+		return note
+	}
+	end := longest - len("…")
+	for !utf8.RuneStart(note[end]) {
+		end--
+	}
+	return note[:end] + "…"
 }
 
 // Run writes events until Close, and then what is queued, for as long as ctx lets it.

@@ -158,3 +158,19 @@ func TestARecorderIsBounded(t *testing.T) {
 	cancel()
 	r.Run(ctx)
 }
+
+func TestANoteIsCutAtARunesBorder(t *testing.T) {
+	t.Parallel()
+	for note, want := range map[string]string{
+		"short":                        "short",
+		strings.Repeat("x", 1024):      strings.Repeat("x", 1024),
+		strings.Repeat("x", 1025):      strings.Repeat("x", 1021) + "…",
+		strings.Repeat("é", 1000):      strings.Repeat("é", 510) + "…",
+		"x" + strings.Repeat("é", 600): "x" + strings.Repeat("é", 510) + "…",
+		"bad \xff byte":                "bad \uFFFD byte",
+	} {
+		if got := fitting(note); got != want || len(got) > 1024 {
+			t.Errorf("%q became %q", note, got)
+		}
+	}
+}
