@@ -13,6 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tetherkube/tether/internal/kube"
 	"github.com/tetherkube/tether/internal/store"
@@ -158,8 +159,8 @@ func (in *Informer[T]) mistakes() []string {
 		wrong = append(wrong, "InformerOptions.Namespaces: the resource is cluster-scoped; leave them empty")
 	}
 	for i, ns := range in.opts.Namespaces {
-		if ns == "" || slices.Contains(in.opts.Namespaces[:i], ns) {
-			wrong = append(wrong, fmt.Sprintf("InformerOptions.Namespaces: %q is empty or named twice; name each namespace once, or none for all", ns))
+		if len(validation.IsDNS1123Label(ns)) > 0 || slices.Contains(in.opts.Namespaces[:i], ns) {
+			wrong = append(wrong, fmt.Sprintf("InformerOptions.Namespaces: %q is no namespace's name, or named twice; name each namespace once, or none for all", ns))
 		}
 	}
 	for i, x := range in.indexes {

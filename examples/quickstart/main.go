@@ -3,6 +3,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log"
 	"os"
 
@@ -58,7 +59,7 @@ func main() {
 	cfg, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	api, apiErr := booking.NewClient(booking.Options{BaseURL: os.Getenv("BOOKING_URL"), Token: booking.StaticToken(os.Getenv("BOOKING_TOKEN"))})
 	if err != nil || apiErr != nil {
-		log.Fatal(err, apiErr)
+		log.Fatal(errors.Join(err, apiErr))
 	}
 	id := func(t *v1.Ticket) *string { return &t.Status.BookingID }
 	c := tether.Manage(tether.NewInformer(tickets, tether.InformerOptions{}), flights{api}, tether.ManageOptions[*v1.Ticket]{ID: id, Guarantee: tether.UniqueReference})

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 )
 
 // settings is a command line that was understood.
@@ -79,7 +81,7 @@ func options() []option {
 		{"booking-url", "URL", "Where the booking API is, without /v1. Required.", setBookingURL},
 		text("booking-token-file", "FILE", "Holds the booking API's bearer token. Read for each call, so that it may be rotated. Required.", func(s *settings) *string { return &s.bookingTokenFile }),
 		number("workers", "Tickets worked on at once. [4]", 1, func(s *settings) *int { return &s.workers }),
-		{"leader-elect", "BOOL", "Run only while holding a Lease, so that several replicas may be started. [in a cluster true, else false]", setLeaderElect},
+		{"leader-elect", "BOOL", "Run only while holding a Lease, so that several replicas may be started; without it, never run two. [in a cluster true, else false]", setLeaderElect},
 		text("lease-namespace", "NAME", "Where the Lease is. [the pod's namespace, else default]", func(s *settings) *string { return &s.leaseNamespace }),
 		duration("lease-duration", "How long a replica that died keeps the Lease. [15s]", func(s *settings) *time.Duration { return &s.leaseDuration }),
 		text("health-addr", "ADDRESS", "Serves /livez and /readyz, as 127.0.0.1:8080. [none]", func(s *settings) *string { return &s.healthAddr }),
@@ -95,9 +97,11 @@ func options() []option {
 
 func setNamespaces(s *settings, v string) error {
 	for ns := range strings.SplitSeq(v, ",") {
-		if ns = strings.TrimSpace(ns); ns != "" {
-			s.namespaces = append(s.namespaces, ns)
+		ns = strings.TrimSpace(ns)
+		if wrong := validation.IsDNS1123Label(ns); len(wrong) > 0 {
+			return fmt.Errorf("%.70q is not the name of a namespace: want names as default, separated by commas", ns)
 		}
+		s.namespaces = append(s.namespaces, ns)
 	}
 	return nil
 }

@@ -58,6 +58,7 @@ func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
 		{good[:2], []string{"--booking-token-file is missing"}},
 		{[]string{"--booking-url", "ftp://x"}, []string{"booking-url", "ftp://x", "https://api.example.com"}},
 		{append([]string{"--workers", "0"}, good...), []string{"workers", `"0"`, "at least 1"}},
+		{append([]string{"--namespace", "Bad_NS"}, good...), []string{"namespace", `"Bad_NS"`, "as default"}},
 		{append([]string{"--settle", "-1s"}, good...), []string{"settle", "positive duration"}},
 		{append([]string{"--leader-elect", "perhaps"}, good...), []string{"leader-elect", "neither true nor false"}},
 		{append([]string{"--token", "secret"}, good...), []string{"token"}},
