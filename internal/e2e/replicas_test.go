@@ -79,6 +79,13 @@ func (r *replicas) thawed(t *testing.T) {
 	if last := r.leader.Log().Tail(1); !strings.Contains(last, "the lease is lost") {
 		t.Errorf("its last line is %q", last)
 	}
+	// What the new leader holds, the old one has left alone.
+	if lines := r.standby.errorsLogged(); len(lines) > 0 {
+		t.Errorf("the new leader logged %q", lines)
+	}
+	if holder := r.run(t, "get", "lease", "ticket-controller", "-o", "jsonpath={.spec.holderIdentity}"); holder == "" {
+		t.Error("nobody holds the lease: the old leader gave it back")
+	}
 	if sent := r.journal.Exchanges(ofLeader(func(e proxy.Exchange) bool { return e.Number > before && acts(e) })); len(sent) > 0 {
 		t.Errorf("thawed, it sent %v", sent)
 	}
