@@ -45,6 +45,21 @@ func changed(t *testing.T, l *life)  { l.mustPatch(t, "short", changes["contact"
 func replaced(t *testing.T, l *life) { l.mustPatch(t, "short", changes["passengers"]) }
 func deleted(t *testing.T, l *life)  { l.remove(t, "short") }
 
+func replacedAgain(t *testing.T, l *life) {
+	l.mustPatch(t, "short", `{"spec":{"passengers":[{"givenName":"Fourth","familyName":"Passenger"}]}}`)
+}
+
+// soldOut is a day without a seat.
+const soldOut = "2027-05-05"
+
+func orderedSoldOut(t *testing.T, l *life) {
+	l.create(t, "short", `{"spec":{"departureDate":"`+soldOut+`"}}`)
+}
+
+func changedToSoldOut(t *testing.T, l *life) {
+	l.mustPatch(t, "short", `{"spec":{"departureDate":"`+soldOut+`"}}`)
+}
+
 // What comes before.
 func running(t *testing.T, l *life) { l.begin(t) }
 func resumed(t *testing.T, l *life) { l.begin(t) }
@@ -68,6 +83,28 @@ func halfway(before func(*testing.T, *life), at proxy.Point, match func(proxy.Ex
 		l.killedAt(t, at, 1, match, act)
 	}
 }
+
+// then does one thing after the other.
+func then(all ...func(*testing.T, *life)) func(*testing.T, *life) {
+	return func(t *testing.T, l *life) {
+		for _, do := range all {
+			do(t, l)
+		}
+	}
+}
+
+// rejected: the Ticket is stalled for want of a seat.
+func rejected(t *testing.T, l *life) {
+	t.Helper()
+	l.await(t, "short", "stalled", stalled("SoldOut"))
+}
+
+// booksAnotherDay shows that a rejection has spoiled nothing.
+func booksAnotherDay(creates, updates int) func(*testing.T, *life) {
+	return then(func(t *testing.T, l *life) { l.mustPatch(t, "short", changes["departureDate"]) }, endsAs(creates, updates, 0))
+}
+
+func nothing(*testing.T, *life) {}
 
 // What must have come of it: how often each operation took effect, ever, and how
 // the last booking stands.
@@ -109,27 +146,28 @@ func (s *stage) neverNone(t *testing.T) {
 	}
 }
 
+// lives are the ones to be killed in, from act to end; afterwards comes what shows
+// more, where there is anything.
 var lives = []struct {
-	name    string
-	prepare func(*testing.T, *life)
-	act     func(*testing.T, *life)
-	end     func(*testing.T, *life)
+	name                          string
+	prepare, act, end, afterwards func(*testing.T, *life)
 }{
-	{"create", running, ordered, endsAs(1, 0, 0)},
-	{"create, begun by one that was killed before it booked", halfway(running, proxy.Before, creates, ordered), resumed, endsAs(1, 0, 0)},
-	{"create, begun by one that was killed after it booked", halfway(running, proxy.After, creates, ordered), resumed, endsAs(1, 0, 0)},
-	{"change", booked, changed, endsAs(1, 1, 0)},
-	{"change of what an earlier one booked", bookedEarlier, changed, endsAs(1, 1, 0)},
-	{"replacement", booked, replaced, endsAs(2, 0, 1)},
-	{"replacement of what an earlier one booked", bookedEarlier, replaced, endsAs(2, 0, 1)},
-	{"replacement, begun by one that was killed after it booked", halfway(booked, proxy.After, creates, replaced), resumed, endsAs(2, 0, 1)},
-	{"delete", booked, deleted, endsAs(1, 0, 1)},
-	{"delete of what an earlier one booked", bookedEarlier, deleted, endsAs(1, 0, 1)},
-	{"delete, begun by one that was killed after it cancelled", halfway(booked, proxy.After, cancels, deleted), resumed, endsAs(1, 0, 1)},
-	{"delete, begun by one that was killed before it booked", halfway(running, proxy.Before, creates, ordered), func(t *testing.T, l *life) {
-		deleted(t, l)
-		resumed(t, l)
-	}, endsAs(0, 0, 0)},
+	{"create", running, ordered, endsAs(1, 0, 0), nothing},
+	{"create, begun by one that was killed before it booked", halfway(running, proxy.Before, creates, ordered), resumed, endsAs(1, 0, 0), nothing},
+	{"create, begun by one that was killed after it booked", halfway(running, proxy.After, creates, ordered), resumed, endsAs(1, 0, 0), nothing},
+	{"change", booked, changed, endsAs(1, 1, 0), nothing},
+	{"change of what an earlier one booked", bookedEarlier, changed, endsAs(1, 1, 0), nothing},
+	{"replacement", booked, replaced, endsAs(2, 0, 1), nothing},
+	{"replacement of what an earlier one booked", bookedEarlier, replaced, endsAs(2, 0, 1), nothing},
+	{"replacement, begun by one that was killed after it booked", halfway(booked, proxy.After, creates, replaced), resumed, endsAs(2, 0, 1), nothing},
+	{"delete", booked, deleted, endsAs(1, 0, 1), nothing},
+	{"delete of what an earlier one booked", bookedEarlier, deleted, endsAs(1, 0, 1), nothing},
+	{"delete, begun by one that was killed after it cancelled", halfway(booked, proxy.After, cancels, deleted), resumed, endsAs(1, 0, 1), nothing},
+	{"delete, begun by one that was killed before it booked", halfway(running, proxy.Before, creates, ordered), then(deleted, resumed), endsAs(0, 0, 0), nothing},
+	{"delete in the middle of a replacement", halfway(booked, proxy.After, creates, replaced), then(deleted, resumed), endsAs(2, 0, 2), nothing},
+	{"replacement in the middle of a replacement", halfway(booked, proxy.After, creates, replaced), then(replacedAgain, resumed), endsAs(3, 0, 2), nothing},
+	{"create that is rejected", running, orderedSoldOut, rejected, booksAnotherDay(1, 0)},
+	{"change that is rejected", booked, changedToSoldOut, rejected, booksAnotherDay(1, 1)},
 }
 
 func TestAControllerThatIsKilledBetweenAnyTwoCallsLeavesNothingUndoneOrDoneTwice(t *testing.T) {
@@ -144,11 +182,12 @@ func TestAControllerThatIsKilledBetweenAnyTwoCallsLeavesNothingUndoneOrDoneTwice
 					}
 					t.Run(fmt.Sprintf("%s call %d, %s %s", at, n+1, e.Proxy, e.Method), func(t *testing.T) {
 						t.Parallel()
-						l := &life{stage: newStage(t, fake.BookingOptions{})}
+						l := newLife(t)
 						story.prepare(t, l)
 						l.killedAt(t, at, n+1, ofATicket, story.act)
 						l.begin(t)
 						story.end(t, l)
+						story.afterwards(t, l)
 					})
 				}
 			}
@@ -156,10 +195,17 @@ func TestAControllerThatIsKilledBetweenAnyTwoCallsLeavesNothingUndoneOrDoneTwice
 	}
 }
 
+func newLife(t *testing.T) *life {
+	t.Helper()
+	l := &life{stage: newStage(t, fake.BookingOptions{})}
+	l.site.SellOut("ICN", "JFK", soldOut, true)
+	return l
+}
+
 // callsOf lives a life undisturbed, and returns the calls that it takes.
 func callsOf(t *testing.T, prepare, act, end func(*testing.T, *life)) []proxy.Exchange {
 	t.Helper()
-	l := &life{stage: newStage(t, fake.BookingOptions{})}
+	l := newLife(t)
 	prepare(t, l)
 	before := len(l.journal.Exchanges(nil))
 	act(t, l)
