@@ -275,7 +275,12 @@ type Stats struct {
 func (q *Queue[K]) Stats() Stats {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	s := Stats{Waiting: len(q.timers), Running: q.running}
+	s := Stats{Running: q.running}
+	for _, e := range q.timers {
+		if e.wakeLane != Lanes { // which is kept for its floor alone, and waits for nothing
+			s.Waiting++
+		}
+	}
 	for l := range q.lanes {
 		s.Ready[l] = q.lanes[l].live
 	}

@@ -344,3 +344,16 @@ func BenchmarkAddGetDone(b *testing.B) {
 		q.Done(it.Key, Outcome{})
 	}
 }
+
+func TestAKeyAtRestIsNotCountedAsWaiting(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, q *Queue[string]) {
+		for key, o := range map[string]Outcome{"rests": {}, "stalls": {Kind: Stall}, "backs off": {Kind: Backoff}, "is polled": {Poll: time.Minute}} {
+			q.Add(key, Change)
+			get(t, q)
+			q.Done(key, o)
+		}
+		if got := q.Stats().Waiting; got != 2 {
+			t.Errorf("%d keys wait for a time, want the two that back off and are polled", got)
+		}
+	})
+}
