@@ -75,6 +75,8 @@ func TestTheFinalizerGoesOnlyAfterFinalizeReturnedDone(t *testing.T) {
 	}
 	already := len(r.wire.lines(requestsTo("gadgets")))
 	r.patch(t, "one", `{"metadata":{"labels":{"by":"a-person"}}}`) // a conflict for the release
+	// What this process has released it does not need to be told.
+	r.wire.dropEvents(func(e event) bool { return e.Name == "one" && e.Type == "DELETED" })
 	close(gate)
 	r.awaitGone(t, uid, "one")
 	r.hooks.ending(t, 5, "one")
@@ -186,4 +188,34 @@ func TestAReleaseWhoseAnswerIsLostIsFoundDone(t *testing.T) {
 	r.awaitGone(t, uid, "one")
 	r.hooks.ending(t, 2, "one")
 	r.quiet(t)
+}
+
+// Lines 3 and 10.
+func TestAnEventThatComesAfterTheReleaseDoesNotBringTheObjectBack(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{})
+	r := rigUp(t, rigging{reconcile: done, finalize: func(ctx context.Context, _ *Gadget, _ int) (tether.Result, error) {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return tether.Done, nil
+	}})
+	uid := r.gadget(t, "one", `{}`).UID
+	r.hooks.ending(t, 1, "one")
+	r.remove(t, "one")
+	r.pass(t, 2, "one")
+	lift := r.wire.holdEvents(of("gadgets", "one"))
+	v := r.patch(t, "one", `{"metadata":{"labels":{"by":"a-person"}}}`).ResourceVersion
+	close(gate)
+	r.awaitGone(t, uid, "one")
+	r.hooks.ending(t, 2, "one")
+	r.wire.dropEvents(func(e event) bool { return e.Name == "one" && e.Type == "DELETED" })
+	lift()
+	r.quiet(t)
+	r.arrived.await(t, 1, "the late event", func(a arrival) bool { return a.name == "one" && a.version == v })
+	r.passed(t, 2, "one")
+	if g, ok := r.in.Get(r.key("one")); ok {
+		t.Errorf("the store shows %+v", g)
+	}
 }

@@ -82,10 +82,14 @@ func run(m *testing.M) (code int, err error) {
 
 // define makes a definition, and waits until it is served.
 func define(ctx context.Context, d definition) error {
-	if _, err := admin.Resource(definitions).Create(ctx, &unstructured.Unstructured{Object: d.object()}, created); err != nil {
+	return defineObject(ctx, &unstructured.Unstructured{Object: d.object()})
+}
+
+func defineObject(ctx context.Context, crd *unstructured.Unstructured) error {
+	if _, err := admin.Resource(definitions).Create(ctx, crd, created); err != nil {
 		return err
 	}
-	_, err := watched(ctx, admin.Resource(definitions), d.name(), func(u *unstructured.Unstructured) bool {
+	_, err := watched(ctx, admin.Resource(definitions), crd.GetName(), func(u *unstructured.Unstructured) bool {
 		return conditionOf(u, "Established") == "True"
 	})
 	return err

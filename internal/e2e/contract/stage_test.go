@@ -30,7 +30,11 @@ var (
 	created = metav1.CreateOptions{FieldManager: "a-person"}
 )
 
-func served(plural string) schema.GroupVersionResource { return groupVersion.WithResource(plural) }
+func served(plural string) schema.GroupVersionResource { return at(groupVersion.Group, plural) }
+
+func at(group, plural string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group, Version: "v1", Resource: plural}
+}
 
 // stage is what one test has for itself: a namespace, and a wire to the API server.
 type stage struct {
