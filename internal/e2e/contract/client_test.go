@@ -85,7 +85,7 @@ func TestAControllerKeepsWhatItMakesAsItIsWantedWithoutWakingItself(t *testing.T
 	if managers := door.GetManagedFields(); len(managers) != 1 || managers[0].Manager != "builder" || managers[0].Operation != "Apply" {
 		t.Errorf("its fields are managed by %+v", managers)
 	}
-	s.gone(t, served("parts"), "car-wheel")
+	s.gone(t, served("parts"), "car-wheel", "")
 
 	// Someone else's hand is.
 	s.patchOf(t, served("parts"), "car-door", `{"spec":{"material":"paper"}}`)
@@ -134,7 +134,7 @@ func TestAClientsWritesAreInTheStoreWhenItReturns(t *testing.T) {
 	r := asked(t, tether.ClientOptions{FieldOwner: "me"}, func(ctx context.Context, c *tether.Client[*Part], in *tether.Informer[*Part], g *Gadget) error {
 		key := tether.Key{Namespace: g.Namespace, Name: "wheel"}
 		if _, err := c.Get(ctx, key); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("a Get of nothing: %v", err)
+			return fmt.Errorf("a Get of nothing: %w", err)
 		}
 		made, err := c.Create(ctx, &Part{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "wheel"}, Spec: PartSpec{Material: "wood"}})
 		if err != nil {
@@ -145,7 +145,7 @@ func TestAClientsWritesAreInTheStoreWhenItReturns(t *testing.T) {
 		}
 		made.Spec.Material = "mine" // what was returned is the caller's
 		if _, err := c.Create(ctx, made); !apierrors.IsAlreadyExists(err) {
-			return fmt.Errorf("a second Create: %v", err)
+			return fmt.Errorf("a second Create: %w", err)
 		}
 		if _, err := c.Apply(ctx, &Part{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "wheel"}, Spec: PartSpec{Material: "steel", For: "one"}}); err != nil {
 			return err
@@ -155,7 +155,7 @@ func TestAClientsWritesAreInTheStoreWhenItReturns(t *testing.T) {
 		}
 		other := &Part{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "wheel", UID: "of-another"}}
 		if err := c.Delete(ctx, other); !apierrors.IsConflict(err) {
-			return fmt.Errorf("a Delete of another object of the name: %v", err)
+			return fmt.Errorf("a Delete of another object of the name: %w", err)
 		}
 		if _, ok := in.Get(key); !ok {
 			return fmt.Errorf("after a Delete that failed the store has nothing")
@@ -167,7 +167,7 @@ func TestAClientsWritesAreInTheStoreWhenItReturns(t *testing.T) {
 			return fmt.Errorf("after Delete the store has %+v", p)
 		}
 		if err := c.Delete(ctx, made); !apierrors.IsNotFound(err) {
-			return fmt.Errorf("a second Delete: %v", err)
+			return fmt.Errorf("a second Delete: %w", err)
 		}
 		return nil
 	})

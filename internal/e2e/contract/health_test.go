@@ -1,6 +1,7 @@
 package contract
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 
@@ -10,6 +11,6 @@ import (
 // probe asks as a kubelet does.
 func probe(h *tether.Health, path string) (code int, body string) {
 	w := httptest.NewRecorder()
-	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+	h.ServeHTTP(w, httptest.NewRequestWithContext(context.Background(), http.MethodGet, path, nil))
 	return w.Code, w.Body.String()
 }

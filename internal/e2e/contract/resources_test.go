@@ -37,7 +37,7 @@ func TestABuiltInTypeIsReconciledAndFinalized(t *testing.T) {
 	if got := k.seen.nth(t, 2, "the finalization", nil); got != "finalize a=1" {
 		t.Errorf("it was %q", got)
 	}
-	s.gone(t, configMaps, "one")
+	s.gone(t, configMaps, "one", "")
 }
 
 // keeper is a user's controller of a built-in type.
@@ -183,25 +183,31 @@ func TestAClusterScopedTypeWithoutConditionsIsReconciled(t *testing.T) {
 
 func TestAnInformerSeesTheNamespacesAndSelectorsItWasGivenAlone(t *testing.T) {
 	t.Parallel()
-	first, second, third := setup(t), setup(t), setup(t)
 	for name, c := range map[string]struct {
-		options tether.InformerOptions
-		want    []string
+		namespaces []int // which of three
+		options    tether.InformerOptions
+		want       []string
 	}{
-		"two namespaces": {tether.InformerOptions{Namespaces: []string{first.namespace, second.namespace}}, []string{"1/blue", "1/red", "2/blue", "2/red"}},
-		"a label":        {tether.InformerOptions{Namespaces: []string{first.namespace, third.namespace}, LabelSelector: "color in (red,green)"}, []string{"1/red", "3/red"}},
-		"a field":        {tether.InformerOptions{Namespaces: []string{first.namespace}, FieldSelector: "spec.color=blue"}, []string{"1/blue"}},
-		"a name":         {tether.InformerOptions{Namespaces: []string{second.namespace}, FieldSelector: "metadata.name=red"}, []string{"2/red"}},
+		"two namespaces": {[]int{1, 2}, tether.InformerOptions{}, []string{"1/blue", "1/red", "2/blue", "2/red"}},
+		"a label":        {[]int{1, 3}, tether.InformerOptions{LabelSelector: "color in (red,green)"}, []string{"1/red", "3/red"}},
+		"a field":        {[]int{1}, tether.InformerOptions{FieldSelector: "spec.color=blue"}, []string{"1/blue"}},
+		"a name":         {[]int{2}, tether.InformerOptions{FieldSelector: "metadata.name=red"}, []string{"2/red"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			number := map[string]string{first.namespace: "1", second.namespace: "2", third.namespace: "3"}
+			t.Parallel()
+			all := []*stage{setup(t), setup(t), setup(t)}
+			for _, n := range c.namespaces {
+				c.options.Namespaces = append(c.options.Namespaces, all[n-1].namespace)
+			}
+			number := map[string]string{all[0].namespace: "1", all[1].namespace: "2", all[2].namespace: "3"}
 			var seen record[string]
 			in := tether.NewInformer(gadgets, c.options)
-			r := first.launch(t, first.config(), tether.RunOptions{}, tether.New(in, reconciles[*Gadget](func(_ context.Context, g *Gadget) (tether.Result, error) {
+			r := all[0].start(t, tether.RunOptions{}, tether.New(in, reconciles[*Gadget](func(_ context.Context, g *Gadget) (tether.Result, error) {
 				seen.add(number[g.Namespace] + "/" + g.Name)
 				return tether.Done, nil
 			}), tether.Options{}))
-			for _, s := range []*stage{first, second, third} {
+			all[0].log.line(t, "controllers run")
+			for _, s := range all {
 				for _, color := range []string{"red", "blue"} {
 					s.gadget(t, color, fmt.Sprintf(`{"metadata":{"labels":{"color":%q}},"spec":{"color":%q}}`, color, color))
 				}
@@ -223,11 +229,6 @@ func TestAnInformerSeesTheNamespacesAndSelectorsItWasGivenAlone(t *testing.T) {
 			}
 			if err := r.end(t); err != nil {
 				t.Error(err)
-			}
-			for _, s := range []*stage{first, second, third} {
-				for _, color := range []string{"red", "blue"} {
-					s.remove(t, color)
-				}
 			}
 		})
 	}

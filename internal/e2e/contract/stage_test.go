@@ -211,13 +211,22 @@ func (s *stage) await(t *testing.T, name, what string, wanted func(*Gadget) bool
 	return as[Gadget](t, s.awaitOf(t, served("gadgets"), name, what, func(u *unstructured.Unstructured) bool { return wanted(as[Gadget](t, u)) }))
 }
 
-// awaitGone watches until a Gadget that is there now is gone.
+// awaitGone watches until a Gadget is gone.
 func (s *stage) awaitGone(t *testing.T, uid types.UID, name string) {
 	t.Helper()
-	ctx, cancel := patience(t, "the end of gadget "+name)
+	s.gone(t, served("gadgets"), name, uid)
+}
+
+// gone watches until an object is gone; with a UID, that very one.
+func (s *stage) gone(t *testing.T, r schema.GroupVersionResource, name string, uid types.UID) {
+	t.Helper()
+	ctx, cancel := patience(t, "the end of "+r.Resource+" "+name)
 	defer cancel()
-	// One that is gone already shows in no event: the namespace's Gadgets do.
-	w, err := s.on(served("gadgets")).Watch(ctx, metav1.ListOptions{SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan})
+	// One that is gone already shows in no event: the end of what stands now does.
+	w, err := s.on(r).Watch(ctx, metav1.ListOptions{
+		FieldSelector:     fields.OneTermEqualSelector("metadata.name", name).String(),
+		SendInitialEvents: new(true), AllowWatchBookmarks: true, ResourceVersionMatch: metav1.ResourceVersionMatchNotOlderThan,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,16 +236,18 @@ func (s *stage) awaitGone(t *testing.T, uid types.UID, name string) {
 		select {
 		case e := <-w.ResultChan():
 			u, ok := e.Object.(*unstructured.Unstructured)
+			is := ok && (uid == "" || u.GetUID() == uid)
 			switch {
 			case !ok:
-				t.Fatalf("the watch of gadget %s ended: %v", name, e.Object)
-			case e.Type == watch.Bookmark && !there, e.Type == watch.Deleted && u.GetUID() == uid:
+				t.Fatalf("the watch of %s ended: %v", name, e.Object)
+			case e.Type == watch.Bookmark && !there, e.Type == watch.Deleted && is:
 				return
-			case u.GetUID() == uid:
+			case e.Type != watch.Bookmark && is:
 				there = true
 			}
 		case <-ctx.Done():
-			t.Fatalf("%v; it is %+v", context.Cause(ctx), s.get(t, name))
+			u, err := s.on(r).Get(t.Context(), name, metav1.GetOptions{})
+			t.Fatalf("%v; it is %v, %v", context.Cause(ctx), u, err)
 		}
 	}
 }

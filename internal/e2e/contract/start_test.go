@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 
@@ -132,29 +131,12 @@ func TestADefinitionThatIsMissingAtTheStartOrLaterIsToldAndWaitedFor(t *testing.
 		t.Fatal(err)
 	}
 	v.waits(t, 2, d.name(), "NotServed", "")
-	s.gone(t, definitions, d.name())
+	s.gone(t, definitions, d.name(), "")
 	if err := define(t.Context(), d); err != nil {
 		t.Fatal(err)
 	}
 	s.make(t, at, "Gadget", "two", `{}`)
 	v.works(t, d.name(), "two")
-}
-
-// gone waits until an object that was deleted is gone.
-func (s *stage) gone(t *testing.T, r schema.GroupVersionResource, name string) {
-	t.Helper()
-	ctx, cancel := patience(t, "the end of "+name)
-	defer cancel()
-	list, err := s.on(r).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(list.Items) == 0 {
-		return
-	}
-	if _, err := watched(ctx, s.on(r), name, func(u *unstructured.Unstructured) bool { return u == nil }); err != nil {
-		t.Fatal(err)
-	}
 }
 
 // someone is a ServiceAccount of the stage without any right.

@@ -270,7 +270,7 @@ func (w *wire) hold(at moment, n int, match func(request) bool) *hold {
 	return h
 }
 
-// hold is one request that waits, or will. Of several verdicts the first counts.
+// hold is one request that waits, or will.
 type hold struct {
 	met  chan request
 	say  chan verdict
@@ -283,9 +283,7 @@ func (h *hold) reached(t *testing.T) request {
 	return received(t, h.met, "the request to hold")
 }
 
-func (h *hold) verdict(v verdict) { h.once.Do(func() { h.say <- v }) }
-func (h *hold) release()          { h.verdict(verdict{}) }
-func (h *hold) lose()             { h.verdict(verdict{lose: true}) }
+func (h *hold) release() { h.once.Do(func() { h.say <- verdict{} }) }
 
 // refusal is an answer as the API server gives it.
 func refusal(req *http.Request, v verdict) *http.Response {
