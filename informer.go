@@ -298,6 +298,9 @@ func (s *listSink[T]) Replace(items []T, version string) {
 	s.live.mu.Lock()
 	s.live.pending--
 	last := s.live.pending == 0
+	if last {
+		s.live.troubledLocked("sync", nil)
+	}
 	s.live.mu.Unlock()
 	if last {
 		s.live.once.Do(func() { close(s.live.ready) })

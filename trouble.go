@@ -27,6 +27,10 @@ func (e *notServed) Error() string {
 func (l *liveInformer[T]) troubled(place string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.troubledLocked(place, err)
+}
+
+func (l *liveInformer[T]) troubledLocked(place string, err error) {
 	was, had := l.trouble[place]
 	if err == nil {
 		if had {
@@ -84,16 +88,14 @@ func (l *liveInformer[T]) watchdog(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-l.ready:
-			l.troubled("sync", nil)
 			return
 		case <-tick.C:
 		}
 		l.mu.Lock()
-		told := len(l.trouble) > 0
-		l.mu.Unlock()
-		if !told {
-			l.troubled("sync", &hanging{})
+		if l.pending > 0 && len(l.trouble) == 0 {
+			l.troubledLocked("sync", &hanging{})
 		}
+		l.mu.Unlock()
 	}
 }
 

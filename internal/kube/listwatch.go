@@ -153,8 +153,8 @@ func (s *reflectorStore[T]) Replace(list []any, version string) error {
 		}
 		items = append(items, obj)
 	}
+	s.Sink.Trouble(nil) // before passes see what came of it
 	s.Sink.Replace(items, version)
-	s.Sink.Trouble(nil)
 	return nil
 }
 
