@@ -33,24 +33,24 @@ func busy(t *testing.T, old int) (r *rig, gate chan struct{}) {
 // Line 12.
 func TestWhatPeopleChangeGoesBeforeTheInitialList(t *testing.T) {
 	t.Parallel()
-	r, gate := busy(t, 30)
+	r, gate := busy(t, 12)
 	r.gadget(t, "new", `{}`)
-	r.patch(t, "old-29", `{"spec":{"size":2}}`)
+	r.patch(t, "old-11", `{"spec":{"size":2}}`)
 	r.heard(t)
-	if ready := r.hooks.now().Queues[0].Ready; ready["background"] < 28 || ready["people"] < 2 {
+	if ready := r.hooks.now().Queues[0].Ready; ready["background"] < 10 || ready["people"] < 2 {
 		t.Errorf("in the queue: %v", ready)
 	}
 	close(gate)
 	all := r.passes.await(t, 3, "the passes after it", nil)
 	got := map[string]bool{all[1].Object.Name: true, all[2].Object.Name: true}
-	// old-29 may have been the first of the list, which was being held.
-	if all[0].Object.Name != "old-29" && !(got["new"] && got["old-29"]) {
+	// old-11 may have been the first of the list, which was being held.
+	if all[0].Object.Name != "old-11" && !(got["new"] && got["old-11"]) {
 		t.Errorf("the passes were of %s, %s, %s", all[0].Object.Name, all[1].Object.Name, all[2].Object.Name)
 	}
 	if lane := r.hooks.ending(t, 1, "new").Lane; lane != "people" {
 		t.Errorf("the new one was in lane %s", lane)
 	}
-	r.passes.await(t, 31, "all passes", nil)
+	r.passes.await(t, 13, "all passes", nil)
 	if lane := r.hooks.passes.nth(t, 1, "the first pass's end", nil).Lane; lane != "background" {
 		t.Errorf("the initial list was in lane %s", lane)
 	}
@@ -60,7 +60,7 @@ func TestWhatPeopleChangeGoesBeforeTheInitialList(t *testing.T) {
 func TestALowerLaneWaitsForABoundedNumberOfHigherPasses(t *testing.T) {
 	t.Parallel()
 	r, gate := busy(t, 3)
-	const news = 40
+	const news = 20
 	for i := range news {
 		r.gadget(t, fmt.Sprint("new-", i), `{}`)
 	}
