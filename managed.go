@@ -452,7 +452,12 @@ func (r *managing[T]) look(ctx context.Context, s protocol.Step) {
 		n = claim.Incarnation
 	}
 	c := Call{Reference: r.c.identity().Reference(claim, n), ID: s.ID}
-	o, outcome, err := r.call(ctx, "observe", func(ctx context.Context) (Observation, error) { return r.m.Observe(ctx, r.obj, c) })
+	o, outcome, err := r.call(ctx, "observe", func(ctx context.Context) (Observation, error) {
+		if err := r.c.env.held(); err != nil { // nothing is sent, not even a question
+			return Observation{}, err
+		}
+		return r.m.Observe(ctx, r.obj, c)
+	})
 	l := protocol.Look{Incarnation: s.Incarnation, ID: s.ID}
 	if outcome != protocol.OutcomeDone {
 		l.Failed, r.lookErr = true, err
