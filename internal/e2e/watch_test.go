@@ -50,6 +50,7 @@ func TestAWatchThatResumesTooLateMissesNothing(t *testing.T) {
 	for _, name := range []string{"stays", "changes", "goes"} {
 		s.create(t, name, `{}`)
 		s.awaitReady(t, name)
+		c.line(t, 0, `"pass ended"`, `name="`+name+`"`) // or the cut would meet its last write
 	}
 
 	resumed := s.hold(t, proxy.Before, 1, resumes)
