@@ -103,12 +103,15 @@ func (v *View) claim() (Step, bool) {
 	if warning == "" && v.remembers() && c != v.Memory.Claim { // 8
 		next, warning, note = v.Memory.Claim, WarningClaimChanged, "someone changed the claim; it was put back"
 	}
-	if next == c {
-		return Step{}, false
-	}
 	if o.Deleting {
 		v.Claim = next
 		return Step{}, false
+	}
+	if next == c && o.Finalizer {
+		return Step{}, false
+	}
+	if next == c { // without it a deletion would not wait for what stands outside
+		warning, note = WarningFinalizerRemoved, "someone took the finalizer off; it was put back"
 	}
 	return Step{Do: WriteClaim, Claim: next, Warning: warning, Note: note}, true
 }

@@ -113,6 +113,7 @@ func TestEachRuleDecidesWhatItSays(t *testing.T) {
 		{name: "8 none, not newborn, settled", view: newborn(), change: func(v *View) { v.Object.Age = time.Hour }, do: WriteClaim, check: func(s Step) bool { return !s.Birth && !s.Claim.Seen }},
 		{name: "8 … and something stands", view: newborn(), change: func(v *View) { v.Object.Age = time.Hour }, sights: map[int]Sight{2: {State: Present, ID: "b2", Own: 2}}, do: WriteClaim, reason: WarningClaimRebuilt, check: func(s Step) bool { return s.Claim.Incarnation == 2 && s.Claim.Seen }},
 		{name: "8 … and two stand", view: newborn(), change: func(v *View) { v.Object.Age = time.Hour }, sights: map[int]Sight{1: booked, 2: {State: Present, ID: "b2", Own: 2}}, do: WriteClaim, reason: WarningClaimRebuilt, check: func(s Step) bool { return s.Claim.Incarnation == 1 && s.Claim.Next == 2 && s.Claim.ID == "b1" }},
+		{name: "8 finalizer removed", view: standing(), change: func(v *View) { v.Object.Finalizer = false }, do: WriteClaim, check: func(s Step) bool { return s.Claim == standing().Claim && s.Warning == WarningFinalizerRemoved }},
 		{name: "8 lost", view: newborn(), change: func(v *View) { v.Object.Age, v.Object.Finalizer = time.Hour, true }, do: Finish, reason: ReasonClaimLost},
 		{name: "a policy that is not built", view: standing(), change: func(v *View) { v.Policy.DeleteFirst = true }, do: Finish, reason: ReasonUnsupportedPolicy},
 		{name: "another policy that is not built", view: standing(), change: func(v *View) { v.Policy.Recreate = true }, do: Finish, reason: ReasonUnsupportedPolicy},

@@ -17,7 +17,7 @@
 //	 5  a claim that cannot be read, or is newer: stall            whose
 //	 6  someone else's claim: stall, or as none; a copy: as none   claim
 //	 7  a restore under a new UID, another holder: take it         claim
-//	 8  claim removed or changed: put back; none: birth or rebuild claim, noClaim
+//	 8  claim or finalizer touched: put back; none: birth, rebuild claim, noClaim
 //	 9  adopt                                                      want
 //	10  an id from an answer goes to status                        the executor
 //	11  cannot tell: back off; not own: stall                      walk, current

@@ -44,12 +44,13 @@ type Step struct {
 
 // Warnings that Memory acts on as well.
 const (
-	WarningClaimChanged  = "ClaimChanged"
-	WarningClaimRebuilt  = "ClaimRebuilt"
-	WarningHolderChanged = "HolderChanged"
-	WarningRestored      = "Restored"
-	EventOrphaned        = "Orphaned"
-	EventRetained        = "Retained"
+	WarningClaimChanged     = "ClaimChanged"
+	WarningClaimRebuilt     = "ClaimRebuilt"
+	WarningHolderChanged    = "HolderChanged"
+	WarningRestored         = "Restored"
+	WarningFinalizerRemoved = "FinalizerRemoved"
+	EventOrphaned           = "Orphaned"
+	EventRetained           = "Retained"
 )
 
 // Verdict is how a pass ends.
