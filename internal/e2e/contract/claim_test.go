@@ -107,6 +107,48 @@ func TestAClaimWhoseAnswerWasLostIsReadAndGoneOnWith(t *testing.T) {
 	}
 }
 
+// Line 5.
+func TestAClaimWhoseEventComesBeforeItsAnswerStartsNoPass(t *testing.T) {
+	t.Parallel()
+	b := manageUp(t, managing{})
+	answer := b.wire.hold(after, 1, to(http.MethodPatch, "gadgets", "one"))
+	b.gadget(t, "one", `{"spec":{"size":1}}`)
+	answer.reached(t)
+	b.wire.events.nth(t, 2, "the claim's event", of("gadgets", "one"))
+	name := b.post(t) // an event after it, so that it was taken
+	b.wire.came(t, "the event after it", of("gadgets", name))
+	answer.release()
+	b.await(t, "one", "ready", ready)
+	b.hooks.ending(t, 1, "one")
+	b.quiet(t)
+	b.one(t, "one")
+	if n := len(b.hooks.passes.all(passesOf("one"))); n != 1 {
+		t.Errorf("%d passes", n)
+	}
+	if calls := b.shop.called("", "one"); len(calls) != 1 {
+		t.Errorf("calls: %+v", calls)
+	}
+}
+
+func TestAFinalizerThatSomeoneRemovedIsPutBack(t *testing.T) {
+	t.Parallel()
+	b := manageUp(t, managing{})
+	g := b.book(t, "one", `{"spec":{"size":1}}`)
+	b.patch(t, "one", `{"metadata":{"finalizers":null}}`)
+	b.await(t, "one", "held again", lasts)
+	b.awaitEvents(t, 1, "one", "FinalizerRemoved")
+	b.quiet(t)
+	b.one(t, "one")
+	if now := b.get(t, "one"); now.Annotations[claimName] != g.Annotations[claimName] {
+		t.Errorf("the claim is %s", now.Annotations[claimName])
+	}
+	b.remove(t, "one")
+	b.awaitGone(t, g.UID, "one")
+	if left := b.shop.standing(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+}
+
 func TestNothingIsCreatedBeforeTheClaimIsStored(t *testing.T) {
 	t.Parallel()
 	for name, break_ := range map[string]func(*bench){
