@@ -7,4 +7,11 @@
 //   - cluster is the command that does so for a person or a script,
 //   - process runs the controller under test, and kills it,
 //   - proxy breaks connections and requests at a chosen moment.
+//
+// A test of the controller sets a stage: a namespace of its own, a booking server,
+// and proxies before both servers, whose journal tells what went over the wire. It
+// starts the built program on a route through them, does what people do, breaks
+// what it is about, watches until the Ticket is as wanted, and asks the booking
+// server what took effect. Where the tests run with the race detector, so does the
+// program.
 package e2e
