@@ -197,7 +197,7 @@ func (p *pass[T]) endingOf(r Result, err error) ending {
 	o := outcomeOf(err)
 	if o.terminal {
 		e := stalledEnding(orElse(o.reason, reasonRejected), err.Error())
-		e.err, e.outcome.Poll = err, poll
+		e.err = err // and no poll: only a change can help
 		return e
 	}
 	e := ending{
