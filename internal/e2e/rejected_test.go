@@ -77,3 +77,29 @@ func TestARejectedTicketRestsWithoutAnyCallUntilItsSpecChanges(t *testing.T) {
 		})
 	}
 }
+
+func TestARejectedTicketIsDeletedWithoutAnythingToCancel(t *testing.T) {
+	t.Parallel()
+	for name, restarted := range map[string]bool{"by the one that asked": false, "by one that came after": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStage(t, fake.BookingOptions{})
+			s.site.SellOut("ICN", "JFK", "", true)
+			c := s.start(t)
+			s.create(t, "wrong", `{}`)
+			s.await(t, "wrong", "stalled", stalled("SoldOut"))
+			if restarted {
+				c.kill(t)
+				c = s.start(t)
+			}
+			s.remove(t, "wrong")
+			s.awaitGone(t, "wrong")
+			if all := s.site.Bookings(); len(all) > 0 || s.effects(booking.OpCancel) > 0 {
+				t.Errorf("there were bookings: %+v", all)
+			}
+			if lines := c.errorsLogged(); len(lines) > 0 {
+				t.Errorf("logged as errors: %q", lines)
+			}
+		})
+	}
+}
