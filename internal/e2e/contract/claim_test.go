@@ -203,6 +203,25 @@ func TestAClaimThatSomeoneRemovedOrChangedIsPutBackWithAWarning(t *testing.T) {
 	}
 }
 
+func TestAClaimThatIsTakenOffWhileTheCallIsMadeIsPutBackAndNothingIsMadeTwice(t *testing.T) {
+	t.Parallel()
+	b := manageUp(t, managing{options: tether.ManageOptions[*Gadget]{CallTimeout: time.Second, Settle: time.Second}})
+	wait, reached, release := held()
+	b.shop.next("create", after, wait)
+	b.gadget(t, "one", `{"spec":{"size":1}}`)
+	received(t, reached, "the create")
+	was := b.get(t, "one").Annotations[claimName]
+	b.annotate(t, "one", claimName, nil)
+	close(release)
+	b.await(t, "one", "claimed again, and ready", func(g *Gadget) bool { return ready(g) && g.Annotations[claimName] == was })
+	b.awaitEvents(t, 1, "one", "ClaimChanged")
+	b.quiet(t)
+	b.one(t, "one")
+	if n := len(b.shop.called("create", "one")); n != 1 {
+		t.Errorf("created %d times", n)
+	}
+}
+
 func TestACopyOfAnObjectWithItsAnnotationsHasAThingOfItsOwn(t *testing.T) {
 	t.Parallel()
 	b := manageUp(t, managing{options: tether.ManageOptions[*Gadget]{CallTimeout: time.Second, Settle: time.Second}})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tetherkube/tether/internal/e2e/controlplane"
 )
@@ -77,7 +79,23 @@ func run(m *testing.M) (code int, err error) {
 			return 1, err
 		}
 	}
+	if err := defineTickets(ctx); err != nil {
+		return 1, err
+	}
 	return m.Run(), nil
+}
+
+// defineTickets applies the definition that is shipped.
+func defineTickets(ctx context.Context) error {
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "ticket-controller", "deploy", "crd.yaml"))
+	if err != nil {
+		return err
+	}
+	crd := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
+		return err
+	}
+	return defineObject(ctx, crd)
 }
 
 // define makes a definition, and waits until it is served.

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"iter"
 	"net/http"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"testing"
@@ -14,7 +12,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tetherkube/tether"
 	"github.com/tetherkube/tether/booking"
@@ -94,7 +91,6 @@ func standing(b booking.Booking) tether.Observation {
 func TestASecondControllerMirrorsTheTicketsOfTheFirstFromTheSameInformer(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
-	s.defineTickets(t)
 	site := fake.NewBookingServer(fake.BookingOptions{})
 	if err := site.Start("127.0.0.1:0"); err != nil {
 		t.Fatal(err)
@@ -160,20 +156,4 @@ func (s *stage) mirrors(t *testing.T, booked int) *corev1.ConfigMap {
 		got, _, _ := unstructured.NestedString(u.Object, "data", "booked")
 		return got == strconv.Itoa(booked)
 	}))
-}
-
-// defineTickets applies the definition that is shipped.
-func (s *stage) defineTickets(t *testing.T) {
-	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "examples", "ticket-controller", "deploy", "crd.yaml"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	crd := &unstructured.Unstructured{}
-	if err := yaml.Unmarshal(raw, &crd.Object); err != nil {
-		t.Fatal(err)
-	}
-	if err := defineObject(t.Context(), crd); err != nil {
-		t.Fatal(err)
-	}
 }

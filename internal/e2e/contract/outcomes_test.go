@@ -237,6 +237,22 @@ func TestATerminalErrorStallsUntilWhatMayHelpChanges(t *testing.T) {
 	}
 }
 
+func TestAStalledObjectIsNotPolled(t *testing.T) {
+	t.Parallel()
+	const poll = 200 * time.Millisecond
+	r := rigUp(t, rigging{options: tether.Options{Poll: poll}, reconcile: func(_ context.Context, g *Gadget, _ int) (tether.Result, error) {
+		if g.Name == "one" {
+			return tether.Done, tether.Terminal(errSold)
+		}
+		return tether.Done, nil
+	}})
+	r.gadget(t, "one", `{}`)
+	r.hooks.ending(t, 1, "one")
+	r.gadget(t, "clock", `{}`)
+	r.pass(t, 4, "clock") // longer than any poll of the other one
+	r.passed(t, 1, "one")
+}
+
 // ofGadget names the Gadget that a Part is for.
 func ofGadget(p *Part) iter.Seq[tether.Key] {
 	if p.Spec.For == "" {
