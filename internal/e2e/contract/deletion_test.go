@@ -43,6 +43,23 @@ func TestTheFinalizerIsOnTheObjectBeforeTheFirstReconcile(t *testing.T) {
 }
 
 // Line 10.
+func TestNothingIsReconciledBeforeTheFinalizerIsStored(t *testing.T) {
+	t.Parallel()
+	r := rigUp(t, rigging{reconcile: done, finalize: done, options: tether.Options{MinBackoff: time.Millisecond}})
+	r.wire.refuse(1, http.StatusInternalServerError, to(http.MethodPatch, "gadgets", "one"))
+	r.wire.lose(before, 1, to(http.MethodPatch, "gadgets", "one"))
+	r.gadget(t, "one", `{}`)
+	r.await(t, "one", "ready", ready)
+	r.passed(t, 1, "one")
+	if g := r.pass(t, 1, "one").Object; !lasts(g) {
+		t.Errorf("the reconciler was given %v", g.Finalizers)
+	}
+	if p := r.hooks.ending(t, 1, "one"); p.Outcome != "error" || p.Reason != "WriteFailed" {
+		t.Errorf("the first pass ended in %+v", p)
+	}
+}
+
+// Line 10.
 func TestTheFinalizerGoesOnlyAfterFinalizeReturnedDone(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})

@@ -168,6 +168,34 @@ func TestAWatchWhoseFunctionPanicsIsLoggedAndHarmsNothing(t *testing.T) {
 	s.log.line(t, "a function of the author panicked", "broken", "Watches")
 }
 
+func TestAnIndexWhoseFunctionPanicsHasNoValuesForThatObject(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	in := tether.NewInformer(gadgets, s.here())
+	byColor := tether.NewIndex(in, func(g *Gadget) []string {
+		if g.Spec.Color == "glass" {
+			panic("broken")
+		}
+		return []string{g.Spec.Color}
+	})
+	hooks := newHooks()
+	s.start(t, tether.RunOptions{Hooks: hooks}, tether.New(in, reconciles[*Gadget](func(context.Context, *Gadget) (tether.Result, error) {
+		return tether.Done, nil
+	}), tether.Options{}))
+	for _, color := range []string{"glass", "red"} {
+		s.gadget(t, color, fmt.Sprintf(`{"spec":{"color":%q}}`, color))
+		hooks.ending(t, 1, color)
+		var names []string
+		for g := range byColor.Lookup(color) {
+			names = append(names, g.Name)
+		}
+		if want := map[string]int{"glass": 0, "red": 1}[color]; len(names) != want {
+			t.Errorf("%s finds %v", color, names)
+		}
+	}
+	s.log.line(t, "a function of the author panicked", "broken", "NewIndex")
+}
+
 func TestPassesBeginWhenWhatTheyReadHasSyncedAndItsChangesStartNone(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
