@@ -2,6 +2,7 @@ package contract
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
@@ -80,7 +81,19 @@ func (b *bench) again(t *testing.T, change func(*managing)) *bench {
 	if change != nil {
 		change(&m)
 	}
-	return manageOn(t, b, m)
+	list, err := b.on(served("gadgets")).List(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := manageOn(t, b, m)
+	for _, u := range list.Items { // the initial list is in the low lane, where a sentinel does not wait for it
+		if name := u.GetName(); strings.HasPrefix(name, sentinelName) {
+			n.hooks.sentinels.nth(t, 1, "the pass of "+name, func(s sentinel) bool { return s.name == name })
+		} else {
+			n.hooks.ending(t, 1, name)
+		}
+	}
+	return n
 }
 
 // quiet makes sure that no pass is on its way.

@@ -120,8 +120,9 @@ func TestAnObjectThatIsBeingDeletedWithoutOurFinalizerIsLeftAlone(t *testing.T) 
 			s.gadget(t, "going", `{"metadata":{"finalizers":["example.com/of-another"]}}`)
 			s.remove(t, "going")
 			r := rigOn(t, s, rigging{reconcile: done, finalize: finalize})
-			r.quiet(t)
+			r.look(t) // the initial list comes after it
 			r.patch(t, "going", `{"metadata":{"labels":{"a":"b"}}}`)
+			r.look(t)
 			r.quiet(t)
 			r.passed(t, 0, "going")
 			if got := r.wire.lines(func(q request) bool { return q.Name == "going" }); len(got) > 0 {
