@@ -20,6 +20,7 @@ func TestClaimAndFinalizerComeInOnePatchBeforeACreateThatLooksForNothing(t *test
 	b := manageUp(t, managing{})
 	made := b.gadget(t, "one", `{"spec":{"color":"red","size":3}}`)
 	g := b.await(t, "one", "ready", ready)
+	b.hooks.ending(t, 1, "one")
 	b.one(t, "one")
 	want := []string{"PATCH gadgets one 200", "create one", "PATCH gadgets/status one 200"}
 	if diff := cmp.Diff(want, b.wire.lines(about("one"))); diff != "" {
@@ -93,6 +94,7 @@ func TestAClaimWhoseAnswerWasLostIsReadAndGoneOnWith(t *testing.T) {
 	b := manageUp(t, managing{})
 	b.wire.lose(after, 1, to(http.MethodPatch, "gadgets", "one"))
 	b.book(t, "one", `{"spec":{"size":1}}`)
+	b.hooks.ending(t, 1, "one")
 	b.one(t, "one")
 	want := []string{"PATCH gadgets one 0", "GET gadgets one 200", "create one", "PATCH gadgets/status one 200"}
 	if diff := cmp.Diff(want, b.wire.lines(about("one"))[:4]); diff != "" {

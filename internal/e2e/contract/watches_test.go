@@ -17,12 +17,14 @@ import (
 type shop struct {
 	*rig
 	material *tether.Informer[*Part]
+	came     *record[string] // Parts, on their way into the store
 }
 
 func shopUp(t *testing.T, watch func(*tether.Informer[*Part], *rigging) tether.Watch) *shop {
 	t.Helper()
 	s := setup(t)
-	v := &shop{material: tether.NewInformer(parts, s.here())}
+	v := &shop{material: tether.NewInformer(parts, s.here()), came: &record[string]{}}
+	tether.NewIndex(v.material, func(p *Part) []string { v.came.add(p.Name); return nil })
 	m := rigging{reconcile: done}
 	m.options.Watches = []tether.Watch{watch(v.material, &m)}
 	v.rig = rigOn(t, s, m)
@@ -42,10 +44,8 @@ func (s *shop) part(t *testing.T, name, content string) {
 // makes sure of how many passes each Gadget has had.
 func (s *shop) settled(t *testing.T, one, two int) {
 	t.Helper()
-	name := s.post(t)
-	s.part(t, name, fmt.Sprintf(`{"spec":{"for":%q}}`, name))
-	// The sentinel has a pass of its own, and then perhaps one for its Part.
-	s.hooks.sentinels.nth(t, 1, "the pass of "+name, func(n sentinel) bool { return n.name == name })
+	mark := s.make(t, served("parts"), "Part", "", `{"metadata":{"generateName":"mark-"}}`).GetName()
+	s.came.await(t, 1, "the arrival of "+mark, func(name string) bool { return name == mark })
 	s.quiet(t)
 	for name, want := range map[string]int{"one": one, "two": two} {
 		s.hooks.passes.await(t, want, fmt.Sprint("pass ", want, " of ", name), passesOf(name))
