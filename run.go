@@ -345,10 +345,10 @@ func (r *running) lead(ctx context.Context) {
 	passCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
 	var workers sync.WaitGroup
+	r.note("", true) // before a pass can be seen
 	for _, e := range r.engines {
 		e.work(logr.NewContext(passCtx, r.env.log), &workers)
 	}
-	r.note("", true)
 	r.env.log.Info("controllers run", "controllers", r.names())
 	<-ctx.Done()
 	for _, e := range r.engines {
