@@ -137,24 +137,30 @@ func (s *stage) usurp(t *testing.T) {
 func TestALostLeaseCancelsThePassWritesNothingAndEndsRunWithAnError(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		lose func(*testing.T, *rig)
-		says string
+		retry time.Duration
+		lose  func(*testing.T, *rig)
+		says  string
 	}{
-		"another holder": {func(t *testing.T, r *rig) { r.usurp(t) }, `"intruder" holds it`},
-		"not renewed": {func(_ *testing.T, r *rig) {
+		"another holder": {200 * time.Millisecond, func(t *testing.T, r *rig) { r.usurp(t) }, `"intruder" holds it`},
+		// With so long a time between two tries, a loss that is noticed by one comes late.
+		"not renewed": {2400 * time.Millisecond, func(_ *testing.T, r *rig) {
 			r.wire.lose(before, always, func(q request) bool { return q.Resource == "leases" })
 		}, "not renewed for 3"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s, cause := setup(t), make(chan error, 1)
+			lease := s.lease("first")
+			lease.RetryPeriod = c.retry
 			material := tether.NewInformer(parts, s.here())
 			client := tether.NewClient(material, tether.ClientOptions{})
 			var applied atomic.Value
+			var lost atomic.Int64
 			r := rigOn(t, s, rigging{
-				run: tether.RunOptions{Lease: s.lease("first")},
+				run: tether.RunOptions{Lease: lease},
 				reconcile: func(ctx context.Context, g *Gadget, n int) (tether.Result, error) {
 					<-ctx.Done()
+					lost.Store(time.Now().UnixNano())
 					cause <- context.Cause(ctx)
 					g.Status.Note = "too late"
 					_, err := client.Create(ctx, &Part{ObjectMeta: metav1.ObjectMeta{Namespace: g.Namespace, Name: "late"}})
@@ -168,6 +174,10 @@ func TestALostLeaseCancelsThePassWritesNothingAndEndsRunWithAnError(t *testing.T
 			c.lose(t, r)
 			if err := received(t, cause, "the pass's cancellation"); !strings.Contains(err.Error(), "the lease is lost") {
 				t.Errorf("the cause is %v", err)
+			}
+			renewed := r.wire.log.all(func(e exchange) bool { return e.Resource == "leases" && e.Method != http.MethodGet && e.Code/100 == 2 })
+			if took := time.Unix(0, lost.Load()).Sub(renewed[len(renewed)-1].Began); took > 4200*time.Millisecond {
+				t.Errorf("it was noticed %v after the last renewal", took)
 			}
 			err := received(t, r.run.ended, "the end of the Run")
 			if err == nil || !strings.Contains(err.Error(), "the lease is lost: "+c.says) {
@@ -212,5 +222,28 @@ func TestAfterALostLeaseNoEffectIsStarted(t *testing.T) {
 	}
 	if m := b.shop.standing(); len(m) != 1 || m[0].Color != "red" {
 		t.Errorf("machines %+v", m)
+	}
+}
+
+// Line 16.
+func TestALeaseThatCannotBeHadIsToldAndWaitedFor(t *testing.T) {
+	t.Parallel()
+	s, health := setup(t), &tether.Health{}
+	lift := s.wire.refuse(always, http.StatusForbidden, func(q request) bool { return q.Resource == "leases" })
+	r := rigOn(t, s, rigging{reconcile: done, run: tether.RunOptions{Lease: s.lease("first"), Health: health}, standby: true})
+	s.wire.log.await(t, 2, "two refusals", func(e exchange) bool { return e.Resource == "leases" && e.Code == http.StatusForbidden })
+	r.heard(t)
+	code, body := probe(health, "/readyz?verbose")
+	if line := "[-]lease/" + s.namespace + "/shop failed: refused by the test"; code != http.StatusServiceUnavailable || !strings.Contains(body, line) {
+		t.Errorf("readiness is %d, without %q:\n%s", code, line, body)
+	}
+	if code, _ := probe(health, "/livez"); code != http.StatusOK {
+		t.Errorf("liveness is %d", code)
+	}
+	lift()
+	r.gadget(t, "one", `{}`)
+	r.await(t, "one", "ready", ready)
+	if code, body := probe(health, "/readyz?verbose"); code != http.StatusOK {
+		t.Errorf("readiness is %d:\n%s", code, body)
 	}
 }
