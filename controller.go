@@ -90,7 +90,8 @@ type controller[T Object] struct {
 	statusOff  bool // the resource has no status subresource
 	judges     bool // this controller writes the conditions of kstatus
 	memoryMu   sync.Mutex
-	memory     map[Key]*memory // of managed objects
+	memory     map[Key]*memory    // of managed objects
+	stalled    map[Key]stalled[T] // what the last pass left, where it ended in a Stall
 	passNumber counter
 }
 
@@ -221,7 +222,7 @@ func (o Options) mistakes(group string, needsDomain bool) []string {
 func (c *controller[T]) setUp(env *environment) error {
 	c.env, c.live = env, c.in.live.Load()
 	c.queue = queue.New[Key](c.opts.queueOptions())
-	c.memory, c.statusOff = map[Key]*memory{}, false
+	c.memory, c.stalled, c.statusOff = map[Key]*memory{}, map[Key]stalled[T]{}, false
 	c.live.store.Subscribe(c.heard)
 	for _, w := range c.opts.Watches {
 		w.subscribe(c)

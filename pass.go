@@ -77,11 +77,15 @@ func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Ou
 	p.log = c.env.log.WithValues("controller", c.name(), "namespace", item.Key.Namespace, "name", item.Key.Name,
 		"generation", obj.GetGeneration(), "pass", strconv.FormatUint(c.passNumber.Add(1), 36))
 	ctx = withPass(logr.NewContext(ctx, p.log), p)
-	e := p.contained(ctx)
+	e, kept := p.keptEnding()
+	if !kept {
+		e = p.contained(ctx)
+	}
 	if !e.noStatus {
 		p.settle(ctx, &e)
 	}
 	p.report(ctx, e, time.Since(start))
+	c.keep(p, e)
 	if e.gone {
 		c.forget(item.Key)
 	}
@@ -407,8 +411,45 @@ func (p *pass[T]) writeStatus(ctx context.Context) (again bool, err error) {
 	}
 }
 
+// stalled is what a pass that ended in a Stall left: enough to put its status
+// right without asking the author, whose calls have to wait for a change.
+type stalled[T Object] struct {
+	obj    T // shared, read-only
+	ending ending
+}
+
+// keptEnding is the ending of a pass that only puts a stalled object's status right.
+func (p *pass[T]) keptEnding() (ending, bool) {
+	c := p.c
+	if !p.item.Stalled || p.item.Cause != queue.Restore {
+		return ending{}, false
+	}
+	c.memoryMu.Lock()
+	kept, ok := c.stalled[p.key]
+	c.memoryMu.Unlock()
+	if !ok || kept.obj.GetUID() != p.seen.GetUID() || c.generation(kept.obj) != c.generation(p.seen) {
+		return ending{}, false
+	}
+	p.copy()
+	c.status.share(kept.obj.DeepCopyObject().(T), p.obj)
+	return kept.ending, true
+}
+
+// keep notes what a Stall left, for as long as it lasts.
+func (c *controller[T]) keep(p *pass[T], e ending) {
+	c.memoryMu.Lock()
+	defer c.memoryMu.Unlock()
+	if e.outcome.Kind == queue.Stall {
+		e.err = nil
+		c.stalled[p.key] = stalled[T]{p.have, e}
+		return
+	}
+	delete(c.stalled, p.key)
+}
+
 func (c *controller[T]) forget(key Key) {
 	c.memoryMu.Lock()
 	defer c.memoryMu.Unlock()
 	delete(c.memory, key)
+	delete(c.stalled, key)
 }

@@ -21,7 +21,7 @@ type model struct {
 func (m *model) add(c Cause, now time.Time) {
 	switch {
 	case m.running:
-	case m.stalled && c < Related, now.Before(m.until) && c < Change:
+	case m.stalled && c < Related && c != Restore, now.Before(m.until) && c < Change:
 		return
 	}
 	m.want = true

@@ -26,7 +26,7 @@ type Cause uint8
 const (
 	none    Cause = iota
 	Initial       // seen in the first list: low lane
-	Restore       // its status was changed by someone else: low lane
+	Restore       // its status was changed by someone else: low lane, also of a stalled key
 	Event         // something about it changed: waits out backoff and stall
 	Related       // a watched secondary changed: waits out backoff, ends a stall
 	Change        // spec changed, deletion, a person's request: ends backoff and stall
@@ -121,10 +121,11 @@ func New[K comparable](o Options) *Queue[K] {
 
 // Item is a key handed out, with why and after how long.
 type Item[K comparable] struct {
-	Key    K
-	Cause  Cause // zero for a retry or a poll
-	Lane   Lane
-	Waited time.Duration // since it became ready
+	Key     K
+	Cause   Cause // zero for a retry or a poll
+	Lane    Lane
+	Waited  time.Duration // since it became ready
+	Stalled bool          // its last pass ended in a Stall
 }
 
 // Add queues a key for a cause. It never blocks; after Close it does nothing.
@@ -152,7 +153,7 @@ func (q *Queue[K]) addLocked(e *entry[K], cause Cause, now time.Time) {
 			q.pushLocked(e, cause.lane(), now)
 		}
 		return
-	case e.stalled && cause < Related:
+	case e.stalled && cause < Related && cause != Restore:
 		return
 	case now.Before(e.hold) && cause != Release:
 		e.cause = max(e.cause, cause) // the timer is set to the end of the hold
@@ -165,9 +166,11 @@ func (q *Queue[K]) addLocked(e *entry[K], cause Cause, now time.Time) {
 	}
 	if cause >= Change {
 		e.failures, e.until = 0, time.Time{}
-		if at := q.floorLocked(e, now); cause == Change && at.After(now) {
+	}
+	if cause == Change || cause == Restore { // two writers must not make a hot loop
+		if at := q.floorLocked(e, now); at.After(now) {
 			e.cause = max(e.cause, cause)
-			q.wakeLocked(e, at, People)
+			q.wakeLocked(e, at, cause.lane())
 			return
 		}
 	}
@@ -178,7 +181,7 @@ func (q *Queue[K]) addLocked(e *entry[K], cause Cause, now time.Time) {
 // floorLocked counts one change and tells when it may run: at once within the
 // burst, one a second after it.
 func (q *Queue[K]) floorLocked(e *entry[K], now time.Time) time.Time {
-	if e.index >= 0 && e.cause >= Change {
+	if e.index >= 0 && e.cause >= Restore {
 		return e.at // a change that already waits stands for this one as well
 	}
 	if e.floor.Before(now) {
@@ -211,7 +214,7 @@ func (q *Queue[K]) Get() (Item[K], bool) {
 			return Item[K]{}, false
 		}
 		if e := q.popLocked(); e != nil {
-			it := Item[K]{Key: e.key, Cause: e.cause, Lane: e.lane, Waited: time.Since(e.since)}
+			it := Item[K]{Key: e.key, Cause: e.cause, Lane: e.lane, Waited: time.Since(e.since), Stalled: e.stalled}
 			e.state, e.cause = running, none
 			q.running++
 			return it, true

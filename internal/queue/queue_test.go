@@ -212,7 +212,7 @@ func TestAStalledKeyRestsUntilAChangeOrARelatedEvent(t *testing.T) {
 			get(t, q)
 			q.Add("a", Event) // came while it ran: no reason either
 			q.Done("a", Outcome{Kind: Stall})
-			for _, c := range []Cause{Initial, Restore, Event} {
+			for _, c := range []Cause{Initial, Event} {
 				q.Add("a", c)
 			}
 			time.Sleep(24 * time.Hour)
@@ -222,6 +222,48 @@ func TestAStalledKeyRestsUntilAChangeOrARelatedEvent(t *testing.T) {
 			q.Add("a", wakes)
 			get(t, q)
 			q.Done("a", Outcome{})
+		}
+	})
+}
+
+func TestAStalledKeyIsHandedOutForAStatusToPutRightAndStaysStalled(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, q *Queue[string]) {
+		q.Add("a", Change)
+		get(t, q)
+		q.Done("a", Outcome{Kind: Stall})
+		q.Add("a", Restore)
+		if it, _ := q.Get(); !it.Stalled || it.Cause != Restore || it.Lane != Background {
+			t.Fatalf("handed out as %+v", it)
+		}
+		q.Done("a", Outcome{Kind: Stall})
+		q.Add("a", Change)
+		if it, _ := q.Get(); !it.Stalled || it.Cause != Change {
+			t.Fatalf("handed out as %+v", it)
+		}
+		q.Done("a", Outcome{})
+		q.Add("a", Restore)
+		if it, _ := q.Get(); it.Stalled {
+			t.Fatalf("still stalled: %+v", it)
+		}
+	})
+}
+
+func TestAStatusThatTwoWritersFightOverIsPutRightOnceASecondAfterABurst(t *testing.T) {
+	bubble(t, Options{Burst: 3}, func(t *testing.T, q *Queue[string]) {
+		start, passes := time.Now(), 0
+		for time.Since(start) < 10*time.Second {
+			q.Add("a", Restore)
+			q.Add("a", Restore) // a second word of the same costs nothing
+			if q.Stats().Ready == ([Lanes]int{}) {
+				time.Sleep(10 * time.Millisecond)
+				continue
+			}
+			get(t, q)
+			passes++
+			q.Done("a", Outcome{})
+		}
+		if passes < 10 || passes > 14 {
+			t.Fatalf("%d passes in ten seconds", passes)
 		}
 	})
 }
