@@ -259,3 +259,15 @@ func TestADeletionPolicyThatIsNotKnownCancelsNothing(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatATicketWishesReachesTheLibrary(t *testing.T) {
+	t.Parallel()
+	tk := smallest()
+	if got, want := policy(tk), (tether.Policy{}); got != want {
+		t.Errorf("without a wish: %+v, want %+v", got, want)
+	}
+	tk.Spec.OnLost, tk.Spec.Replace, tk.Spec.DeletionPolicy = v1.OnLostRecreate, v1.ReplaceDeleteFirst, v1.DeletionPolicyRetain
+	if got, want := policy(tk), (tether.Policy{OnLost: tether.RecreateLoss, Replace: tether.DeleteFirst, Deletion: tether.RetainOutside}); got != want {
+		t.Errorf("with each: %+v, want %+v", got, want)
+	}
+}

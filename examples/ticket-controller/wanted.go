@@ -109,5 +109,11 @@ func policy(t *v1.Ticket) tether.Policy {
 	default: // Retain, or a word that is not known: it cancels nothing
 		p.Deletion = tether.RetainOutside
 	}
+	if t.Spec.OnLost == v1.OnLostRecreate {
+		p.OnLost = tether.RecreateLoss
+	}
+	if t.Spec.Replace == v1.ReplaceDeleteFirst {
+		p.Replace = tether.DeleteFirst
+	}
 	return p
 }
