@@ -30,7 +30,7 @@ type Elector struct {
 	lock resourcelock.Interface
 
 	mu      sync.Mutex // guards the rest
-	renewed time.Time  // when the last renewal that succeeded was sent; zero: never
+	renewed instant    // when the last renewal that succeeded was sent; zero: never
 	holder  string     // as last seen
 	lost    error
 	trouble error         // why the last attempt failed; nil: it did not
@@ -103,16 +103,32 @@ func (e *Elector) Run(ctx context.Context, leading func(context.Context)) error 
 func (e *Elector) Held() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	switch now := time.Now(); {
+	switch since := e.renewed.since(time.Now()); {
 	case e.lost != nil:
 		return e.lost
-	case e.renewed.IsZero():
+	case e.renewed.isZero():
 		return fmt.Errorf("%w: it was never held", ErrLeaseLost)
-	case now.Sub(e.renewed) >= e.opts.RenewDeadline, now.Round(0).Sub(e.renewed.Round(0)) >= e.opts.RenewDeadline:
-		e.loseLocked(fmt.Errorf("%w: not renewed for %v", ErrLeaseLost, now.Round(0).Sub(e.renewed.Round(0)).Round(time.Millisecond)))
+	case since >= e.opts.RenewDeadline:
+		e.loseLocked(fmt.Errorf("%w: not renewed for %v", ErrLeaseLost, since.Round(time.Millisecond)))
 		return e.lost
 	}
 	return nil
+}
+
+// instant is a moment on two clocks. The monotonic one may stand still while the
+// machine sleeps, and the wall clock may be set: what either says has passed has.
+type instant struct {
+	monotonic time.Time // also has a wall clock's reading, which does not count
+	wall      time.Time // has no monotonic one
+}
+
+func at(t time.Time) instant { return instant{monotonic: t, wall: t.Round(0)} }
+
+func (i instant) isZero() bool { return i.monotonic.IsZero() }
+
+// since is how long ago it was, by the clock that says longer.
+func (i instant) since(now time.Time) time.Duration {
+	return max(now.Sub(i.monotonic), now.Round(0).Sub(i.wall))
 }
 
 // Holder is who held the lease when it was last seen, "" for nobody.
@@ -152,11 +168,11 @@ func (e *Elector) loseLocked(err error) {
 	}
 }
 
-// renewedLocked sets the watchdog anew. at is when the renewal was sent: the
+// renewedLocked sets the watchdog anew. sent is when the renewal was sent: the
 // server may have taken it at once, and counts from then.
-func (e *Elector) renewedLocked(at time.Time) {
-	e.renewed = at
-	d := max(time.Until(at.Add(e.opts.RenewDeadline)), 0)
+func (e *Elector) renewedLocked(sent time.Time) {
+	e.renewed = at(sent)
+	d := max(time.Until(sent.Add(e.opts.RenewDeadline)), 0)
 	if e.expired == nil {
 		e.expired = time.AfterFunc(d, func() { _ = e.Held() })
 	} else {
@@ -178,7 +194,7 @@ func (l *watchedLock) Get(ctx context.Context) (*resourcelock.LeaderElectionReco
 	e.trouble = err
 	if err == nil {
 		e.holder = r.HolderIdentity
-		if !e.renewed.IsZero() && r.HolderIdentity != e.opts.Identity {
+		if !e.renewed.isZero() && r.HolderIdentity != e.opts.Identity {
 			e.loseLocked(fmt.Errorf("%w: %q holds it", ErrLeaseLost, r.HolderIdentity))
 		}
 	}
@@ -189,16 +205,16 @@ func (l *watchedLock) Create(ctx context.Context, r resourcelock.LeaderElectionR
 	if err := l.refused(); err != nil {
 		return err
 	}
-	at := time.Now()
-	return l.wrote(r, at, l.Interface.Create(ctx, r))
+	sent := time.Now()
+	return l.wrote(r, sent, l.Interface.Create(ctx, r))
 }
 
 func (l *watchedLock) Update(ctx context.Context, r resourcelock.LeaderElectionRecord) error {
 	if err := l.refused(); err != nil {
 		return err
 	}
-	at := time.Now()
-	return l.wrote(r, at, l.Interface.Update(ctx, r))
+	sent := time.Now()
+	return l.wrote(r, sent, l.Interface.Update(ctx, r))
 }
 
 // refused keeps a process whose term is over from writing: client-go's release
@@ -211,7 +227,7 @@ func (l *watchedLock) refused() error {
 		return err
 	}
 	e.mu.Lock()
-	never := e.renewed.IsZero()
+	never := e.renewed.isZero()
 	e.mu.Unlock()
 	if never { // a candidate writes
 		return nil
@@ -219,7 +235,7 @@ func (l *watchedLock) refused() error {
 	return e.Held()
 }
 
-func (l *watchedLock) wrote(r resourcelock.LeaderElectionRecord, at time.Time, err error) error {
+func (l *watchedLock) wrote(r resourcelock.LeaderElectionRecord, sent time.Time, err error) error {
 	e := l.elector
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -231,7 +247,7 @@ func (l *watchedLock) wrote(r resourcelock.LeaderElectionRecord, at time.Time, e
 		e.loseLocked(fmt.Errorf("%w: given back", ErrLeaseLost))
 	case e.lost == nil:
 		e.holder = r.HolderIdentity
-		e.renewedLocked(at)
+		e.renewedLocked(sent)
 	}
 	return err
 }

@@ -209,7 +209,7 @@ func TestAThawedLeaderWritesNothingToTheLease(t *testing.T) {
 	if err := e.lock.Create(t.Context(), resourcelock.LeaderElectionRecord{HolderIdentity: "a"}); err != nil {
 		t.Fatal(err)
 	}
-	e.renewed = e.renewed.Add(-time.Hour)
+	e.renewed = at(e.renewed.monotonic.Add(-time.Hour))
 	for name, r := range map[string]resourcelock.LeaderElectionRecord{"renewal": {HolderIdentity: "a"}, "release": {}} {
 		if err := e.lock.Update(t.Context(), r); !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("%s: %v, want the lost lease", name, err)
@@ -225,16 +225,17 @@ func TestAThawedLeaderWritesNothingToTheLease(t *testing.T) {
 func TestALateLeaseIsNotHeldByEitherClock(t *testing.T) {
 	t.Parallel()
 	now := time.Now()
-	for name, renewed := range map[string]time.Time{
-		"monotonic": now.Add(-11 * time.Second),
-		"wall":      time.Unix(0, now.Add(-11*time.Second).UnixNano()),
+	ago := now.Add(-11 * time.Second)
+	for name, renewed := range map[string]instant{
+		"monotonic": {monotonic: ago, wall: now.Round(0)},
+		"wall":      {monotonic: now, wall: ago.Round(0)},
 	} {
 		e := elector(&shelf{}, "a")
 		e.renewed = renewed
 		if err := e.Held(); !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("%s: %v, want the lost lease", name, err)
 		}
-		e.renewed = now // a renewal that comes later changes nothing
+		e.renewed = at(now) // a renewal that comes later changes nothing
 		if err := e.Held(); !errors.Is(err, ErrLeaseLost) {
 			t.Errorf("%s: held again: %v", name, err)
 		}
@@ -243,7 +244,7 @@ func TestALateLeaseIsNotHeldByEitherClock(t *testing.T) {
 	if err := e.Held(); err == nil {
 		t.Error("one that was never taken is held")
 	}
-	e.renewed = now
+	e.renewed = at(now)
 	if err := e.Held(); err != nil {
 		t.Errorf("one that was just renewed is not held: %v", err)
 	}
