@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -172,5 +173,26 @@ func TestANoteIsCutAtARunesBorder(t *testing.T) {
 		if got := fitting(note); got != want || len(got) > 1024 {
 			t.Errorf("%q became %q", note, got)
 		}
+	}
+}
+
+func TestARecorderRemembersABoundedNumberOfEvents(t *testing.T) {
+	t.Parallel()
+	conn := server(t, nil, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write([]byte(`{}`))
+	})
+	r, err := NewRecorder(conn, "here", func(err error, _ Event) { t.Error(err) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range eventSeries {
+		r.series[Event{Reason: strconv.Itoa(i)}] = &series{}
+	}
+	r.Record(Event{Reason: "one more", Regarding: corev1.ObjectReference{Namespace: "ns", Name: "n"}})
+	r.Close()
+	r.Run(t.Context())
+	if len(r.series) > eventSeries {
+		t.Errorf("%d are remembered", len(r.series))
 	}
 }
