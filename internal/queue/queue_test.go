@@ -41,6 +41,12 @@ func within(t *testing.T, got, low, high time.Duration) {
 
 func bubble(t *testing.T, o Options, f func(t *testing.T, q *Queue[string])) {
 	t.Parallel()
+	bubbleNow(t, o, f)
+}
+
+// bubbleNow is bubble for one case of a test.
+func bubbleNow(t *testing.T, o Options, f func(t *testing.T, q *Queue[string])) {
+	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		q := New[string](o)
 		f(t, q)
