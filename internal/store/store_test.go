@@ -333,3 +333,32 @@ func TestReadersAndWritersDoNotRace(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestWhatIsGoneLeavesNothingBehind(t *testing.T) {
+	t.Parallel()
+	s, _ := setup()
+	s.NewIndex(func(o cm) []string { return []string{o.Name} })
+	for i := range 100 {
+		obj := at("a", 2*i+1)
+		obj.Namespace = fmt.Sprint("ns-", i)
+		gone := obj.DeepCopy()
+		gone.ResourceVersion = strconv.Itoa(2*i + 2)
+		key := KeyOf(obj)
+		s.Apply(obj)
+		s.BeginWrite(key, me).Failed()
+		switch i % 3 {
+		case 0:
+			s.Remove(gone)
+		case 1:
+			s.BeginWrite(key, me).Removed()
+			s.Remove(gone)
+		case 2:
+			s.Replace(obj.Namespace, nil, gone.ResourceVersion, s.StartList(false))
+		}
+	}
+	x := s.indexes[0]
+	left := []int{len(s.objects), len(s.writes), len(s.tombstones), len(x.byKey), len(x.byValue), s.size}
+	if slices.Max(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+}
