@@ -17,7 +17,7 @@ func editedPath[T Object](f statusField[T], have, edited T, all bool) string {
 	}
 	a, b := shallow(have), shallow(edited)
 	f.share(a, b)
-	if equality.Semantic.DeepEqual(a, b) {
+	if equal(a, b) {
 		return ""
 	}
 	if path := differingPath(asMap(a), asMap(b), ""); path != "" {
@@ -29,12 +29,24 @@ func editedPath[T Object](f statusField[T], have, edited T, all bool) string {
 func (f statusField[T]) sameMeta(a, b T) bool {
 	switch {
 	case f.unstructured:
-		return equality.Semantic.DeepEqual(content(a)["metadata"], content(b)["metadata"])
+		return equal(content(a)["metadata"], content(b)["metadata"])
 	case f.meta == nil:
 		return true
 	}
 	va, vb := reflect.ValueOf(a).Elem().FieldByIndex(f.meta), reflect.ValueOf(b).Elem().FieldByIndex(f.meta)
-	return equality.Semantic.DeepEqual(va.Addr().Interface(), vb.Addr().Interface())
+	return equal(va.Addr().Interface(), vb.Addr().Interface())
+}
+
+// equal compares as the API conventions want, where nil and empty are the same. It
+// panics at a field that it may not look into, as time.Time has: values of such
+// types are the same where Go says so.
+func equal(a, b any) (same bool) {
+	defer func() {
+		if recover() != nil {
+			same = reflect.DeepEqual(a, b)
+		}
+	}()
+	return equality.Semantic.DeepEqual(a, b)
 }
 
 func asMap(o any) map[string]any {

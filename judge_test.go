@@ -2,9 +2,13 @@ package tether
 
 import (
 	"testing"
+	"time"
 
+	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 
 	"github.com/tetherkube/tether/internal/queue"
 	"github.com/tetherkube/tether/internal/store"
@@ -89,5 +93,101 @@ func TestASecondaryStartsNothingWhenNothingRelevantChanged(t *testing.T) {
 	}
 	if a.ResourceVersion != "1" || b.ResourceVersion != "2" {
 		t.Error("the shared objects were changed")
+	}
+}
+
+// copying counts its deep copies.
+type copying struct {
+	thing
+	Copies *int `json:"-"`
+}
+
+func (c *copying) DeepCopyObject() runtime.Object {
+	*c.Copies++
+	return &copying{*c.thing.DeepCopyObject().(*thing), c.Copies}
+}
+
+func TestAnEventMakesNoDeepCopy(t *testing.T) {
+	t.Parallel()
+	resource := Resource[*copying]{GroupVersion: things.GroupVersion, Kind: "Thing", Plural: "things"}
+	c := newController(NewInformer(resource, InformerOptions{}), Options{})
+	copies := 0
+	for name, generation := range map[string]int64{"a generation": 1, "no generation": 0} {
+		old := &copying{thing{ObjectMeta: metav1.ObjectMeta{Name: "n", Generation: generation, Labels: map[string]string{"a": "b"}}}, &copies}
+		obj := &copying{thing{ObjectMeta: metav1.ObjectMeta{Name: "n", Generation: generation}}, &copies}
+		if got := c.judge(store.Change[*copying]{Old: old, New: obj, HasOld: true, HasNew: true}); got != queue.Event {
+			t.Errorf("%s: cause %d", name, got)
+		}
+		if !differs(old, obj) || old.Labels["a"] != "b" {
+			t.Errorf("%s: the shared objects were changed", name)
+		}
+	}
+	if copies > 0 {
+		t.Errorf("%d deep copies", copies)
+	}
+}
+
+func TestJudgingAnUnstructuredObjectLeavesItAsItIs(t *testing.T) {
+	t.Parallel()
+	loose := Resource[*unstructured.Unstructured]{GroupVersion: things.GroupVersion, Kind: "Thing", Plural: "things"}
+	c := newController(NewInformer(loose, InformerOptions{}), Options{})
+	make1 := func(label, status, spec string) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{
+			"metadata": map[string]any{"name": "n", "resourceVersion": label, "labels": map[string]any{"a": label}, "managedFields": []any{}},
+			"spec":     map[string]any{"a": spec}, "status": map[string]any{"b": status},
+		}}
+	}
+	for _, x := range []struct {
+		obj  *unstructured.Unstructured
+		want queue.Cause
+	}{
+		{make1("1", "1", "2"), queue.Change},
+		{make1("2", "1", "1"), queue.Event},
+		{make1("1", "2", "1"), queue.Restore},
+	} {
+		old := make1("1", "1", "1")
+		given := x.obj.DeepCopy()
+		if got := c.judge(store.Change[*unstructured.Unstructured]{Old: old, New: x.obj, HasOld: true, HasNew: true}); got != x.want {
+			t.Errorf("cause %d, want %d", got, x.want)
+		}
+		if d := cmp.Diff(given, x.obj) + cmp.Diff(make1("1", "1", "1"), old); d != "" {
+			t.Errorf("the shared objects were changed:\n%s", d)
+		}
+	}
+}
+
+// clock has fields that only their own package may look into.
+type clock struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Spec              struct {
+		At time.Time `json:"at"`
+	} `json:"spec,omitempty"`
+	Status struct {
+		Seen time.Time `json:"seen"`
+	} `json:"status,omitempty"`
+}
+
+func (c *clock) DeepCopyObject() runtime.Object { d := *c; return &d }
+
+func TestATypeWithFieldsThatNobodyMayLookIntoIsComparedAllTheSame(t *testing.T) {
+	t.Parallel()
+	resource := Resource[*clock]{GroupVersion: things.GroupVersion, Kind: "Clock", Plural: "clocks"}
+	c := newController(NewInformer(resource, InformerOptions{}), Options{})
+	for want, edit := range map[queue.Cause]func(*clock){
+		0:             func(o *clock) { o.ResourceVersion = "2" },
+		queue.Change:  func(o *clock) { o.Spec.At = later },
+		queue.Restore: func(o *clock) { o.Status.Seen = later },
+	} {
+		old := &clock{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}}
+		obj := old.DeepCopyObject().(*clock)
+		edit(obj)
+		if got := c.judge(store.Change[*clock]{Old: old, New: obj, HasOld: true, HasNew: true}); got != want {
+			t.Errorf("cause %d, want %d", got, want)
+		}
+		path := editedPath(c.status, old, obj, true)
+		if (path == "spec.at") != (want == queue.Change) {
+			t.Errorf("cause %d: an edit of %q", want, path)
+		}
 	}
 }

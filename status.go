@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"gopkg.in/evanphx/json-patch.v4"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -97,7 +96,7 @@ func content[T Object](obj T) map[string]any {
 func (f statusField[T]) equal(a, b T) bool {
 	switch {
 	case f.unstructured:
-		return equality.Semantic.DeepEqual(content(a)["status"], content(b)["status"])
+		return equal(content(a)["status"], content(b)["status"])
 	case f.status == nil:
 		return true
 	}
@@ -105,7 +104,7 @@ func (f statusField[T]) equal(a, b T) bool {
 	if !va.IsValid() || !vb.IsValid() {
 		return va.IsValid() == vb.IsValid()
 	}
-	return equality.Semantic.DeepEqual(va.Addr().Interface(), vb.Addr().Interface())
+	return equal(va.Addr().Interface(), vb.Addr().Interface())
 }
 
 // share gives to the status of from, without a copy.

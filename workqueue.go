@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"github.com/tetherkube/tether/internal/queue"
 	"github.com/tetherkube/tether/internal/store"
@@ -102,13 +103,17 @@ func differs[S Object](a, b S) bool {
 	b.SetResourceVersion("")
 	a.SetManagedFields(nil)
 	b.SetManagedFields(nil)
-	return !equality.Semantic.DeepEqual(a, b)
+	return !equal(a, b)
 }
 
 // shallow copies an object so far that its metadata's own fields can be set.
 func shallow[S Object](o S) S {
-	if isUnstructured[S]() {
-		return o.DeepCopyObject().(S)
+	if u, ok := any(o).(*unstructured.Unstructured); ok {
+		c := maps.Clone(u.Object)
+		if meta, ok := c["metadata"].(map[string]any); ok {
+			c["metadata"] = maps.Clone(meta)
+		}
+		return any(&unstructured.Unstructured{Object: c}).(S)
 	}
 	v := reflect.New(reflect.TypeOf(o).Elem())
 	v.Elem().Set(reflect.ValueOf(o).Elem())
@@ -149,7 +154,7 @@ func (c *controller[T]) judge(ch store.Change[T]) queue.Cause {
 
 // contentDiffers stands for the generation where the API server keeps none.
 func contentDiffers[T Object](f statusField[T], a, b T) bool {
-	a, b = a.DeepCopyObject().(T), b.DeepCopyObject().(T)
+	a, b = shallow(a), shallow(b)
 	f.share(a, b)
 	for _, o := range []T{a, b} {
 		o.SetLabels(nil)
