@@ -317,7 +317,7 @@ func TestConditionsFollowKstatusThroughALife(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if n < 4 { // what waits for a backoff, or is stalled, does not put it right
+		if n < 3 { // what waits for a backoff does not put it right
 			r.patch(t, "one", fmt.Sprintf(`{"status":{"conditions":%s}}`, list), "status")
 			r.heard(t)
 		}
