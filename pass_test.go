@@ -1,0 +1,277 @@
+package tether
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/go-logr/logr/funcr"
+	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+
+	"github.com/tetherkube/tether/internal/kube"
+	"github.com/tetherkube/tether/internal/queue"
+)
+
+// single is a controller of one thing, whose passes a test runs by itself. There
+// is no API server but the test's function.
+type single struct {
+	c   *controller[*thing]
+	obj *thing
+
+	mu       sync.Mutex // guards the rest
+	requests []string
+	log      []string
+}
+
+// answer is what the API server of a test says to a request: a code, and a body.
+type answer func(r *http.Request) (int, string)
+
+func (s *single) serve(say answer) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		s.mu.Lock()
+		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
+		s.mu.Unlock()
+		code, body := say(r)
+		return &http.Response{
+			StatusCode: code, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(strings.NewReader(body)), Request: r,
+		}, nil
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
+// refused is a Status of the API server.
+func refused(code int, reason metav1.StatusReason) answer {
+	return func(*http.Request) (int, string) {
+		return code, fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":%q,"code":%d}`, reason, code)
+	}
+}
+
+// alone prepares a controller of obj, which its informer has seen.
+func alone(t *testing.T, c *Controller, obj *thing, say answer) *single {
+	t.Helper()
+	s := &single{c: c.engine.(*controller[*thing]), obj: obj}
+	conn, err := kube.Dial(&rest.Config{Host: "http://api.example.com", Transport: s.serve(say)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	log := funcr.New(func(_, args string) { s.mu.Lock(); defer s.mu.Unlock(); s.log = append(s.log, args) }, funcr.Options{})
+	env := &environment{
+		conn: conn, log: log, hooks: NoHooks{}, term: time.Now(), cluster: "c",
+		record: func(kube.Event) {}, held: func() error { return nil }, fail: func(err error) { t.Error(err) },
+	}
+	if err := s.c.in.open(env); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.c.setUp(env); err != nil {
+		t.Fatal(err)
+	}
+	s.c.judgesStatus(true)
+	s.c.live.store.Apply(obj)
+	close(s.c.live.ready)
+	t.Cleanup(func() { s.c.drain(); s.c.in.close() })
+	return s
+}
+
+// pass runs one pass.
+func (s *single) pass(t *testing.T) queue.Outcome {
+	t.Helper()
+	return s.c.pass(logr.NewContext(t.Context(), s.c.env.log), queue.Item[Key]{Key: s.key()})
+}
+
+func (s *single) key() Key { return Key{Namespace: s.obj.Namespace, Name: s.obj.Name} }
+
+// now is the time as JSON keeps it.
+func now() *metav1.Time { return new(metav1.Now().Rfc3339Copy()) }
+
+func newThing(edit func(*thing)) *thing {
+	o := &thing{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "n", UID: "u", ResourceVersion: "1", Generation: 1, CreationTimestamp: *now()}}
+	if edit != nil {
+		edit(o)
+	}
+	return o
+}
+
+// steps is a Reconciler, and a Finalizer, of functions.
+type steps struct {
+	reconcile, finalize func(context.Context) (Result, error)
+}
+
+func (s steps) Reconcile(ctx context.Context, _ *thing) (Result, error) { return s.reconcile(ctx) }
+func (s steps) Finalize(ctx context.Context, _ *thing) (Result, error)  { return s.finalize(ctx) }
+
+type onlyReconcile struct {
+	reconcile func(context.Context) (Result, error)
+}
+
+func (s onlyReconcile) Reconcile(ctx context.Context, _ *thing) (Result, error) {
+	return s.reconcile(ctx)
+}
+
+func done(context.Context) (Result, error) { return Done, nil }
+
+// silent is an External that must not be called.
+type silent struct{ t *testing.T }
+
+func (s silent) called(verb string) (Observation, error) {
+	s.t.Errorf("%s was called", verb)
+	return Observation{}, errors.New("it must not be called")
+}
+
+func (s silent) Observe(context.Context, *thing, Call) (Observation, error) {
+	return s.called("Observe")
+}
+
+func (s silent) Create(context.Context, *thing, Call) (Observation, error) { return s.called("Create") }
+
+func (s silent) Update(context.Context, *thing, Call, Observation) (Observation, error) {
+	return s.called("Update")
+}
+
+func (s silent) Delete(context.Context, *thing, Call, Observation) (Observation, error) {
+	return s.called("Delete")
+}
+
+var errTaken = fmt.Errorf("%w: by the test", kube.ErrLeaseLost)
+
+// A process that was frozen finds out by asking, before its contexts have ended.
+func TestWithoutTheLeaseAPassSendsNothingThoughItsContextIsAlive(t *testing.T) {
+	t.Parallel()
+	id := func(o *thing) *string { return &o.Status.ID }
+	claimed := func(o *thing) {
+		o.Finalizers = []string{"example.com/thing"}
+		o.Status.ID = "it"
+	}
+	deleted := func(o *thing) {
+		claimed(o)
+		o.DeletionTimestamp = now()
+	}
+	managed := func() *Controller {
+		return Manage(NewInformer(things, InformerOptions{}), External[*thing](silent{t}), ManageOptions[*thing]{ID: id, Guarantee: UniqueReference})
+	}
+	unmanaged := func() *Controller {
+		return New(NewInformer(things, InformerOptions{}), Reconciler[*thing](steps{done, done}), Options{})
+	}
+	for name, x := range map[string]struct {
+		c   *Controller
+		obj *thing
+	}{
+		"managed, new":                   {managed(), newThing(nil)},
+		"managed, with something":        {managed(), newThing(claimed)},
+		"managed, being deleted":         {managed(), newThing(deleted)},
+		"a Reconciler, new":              {unmanaged(), newThing(nil)},
+		"a Reconciler, seen":             {unmanaged(), newThing(claimed)},
+		"a Reconciler, being deleted":    {unmanaged(), newThing(deleted)},
+		"a Reconciler without Finalizer": {New(NewInformer(things, InformerOptions{}), Reconciler[*thing](onlyReconcile{done}), Options{}), newThing(nil)},
+	} {
+		s := alone(t, x.c, x.obj, refused(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+		s.c.env.held = func() error { return errTaken }
+		s.pass(t)
+		for _, r := range s.requests {
+			if !strings.HasPrefix(r, http.MethodGet) {
+				t.Errorf("%s: %s", name, r)
+			}
+		}
+	}
+}
+
+func TestWithoutTheLeaseAClientWritesNothingThoughTheContextIsAlive(t *testing.T) {
+	t.Parallel()
+	var client *Client[*thing]
+	writes := map[string]func(context.Context) error{
+		"Create": func(ctx context.Context) error { _, err := client.Create(ctx, newThing(nil)); return err },
+		"Apply":  func(ctx context.Context) error { _, err := client.Apply(ctx, newThing(nil)); return err },
+		"Delete": func(ctx context.Context) error { return client.Delete(ctx, newThing(nil)) },
+	}
+	in := NewInformer(things, InformerOptions{})
+	s := alone(t, New(in, Reconciler[*thing](onlyReconcile{func(ctx context.Context) (Result, error) {
+		for name, write := range writes {
+			if err := write(ctx); !errors.Is(err, kube.ErrLeaseLost) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		return Done, nil
+	}}), Options{}), newThing(nil), refused(http.StatusInternalServerError, metav1.StatusReasonInternalError))
+	client = NewClient(in, ClientOptions{})
+	s.c.env.held = func() error { return errTaken }
+	s.pass(t)
+	if len(s.requests) > 0 {
+		t.Errorf("sent: %v", s.requests)
+	}
+}
+
+func TestAStatusThatCannotBeWrittenLosesNeitherTheErrorNorTheRequeue(t *testing.T) {
+	t.Parallel()
+	sold := errors.New("none is left")
+	for name, x := range map[string]struct {
+		result Result
+		err    error
+		want   queue.Outcome
+		log    string // logged beside "status not written", or as the pass's own failure
+	}{
+		"done":        {Done, nil, queue.Outcome{Kind: queue.Backoff}, `"error"="write the status: `},
+		"after":       {After(time.Hour), nil, queue.Outcome{Kind: queue.Backoff}, `"error"="write the status: `},
+		"error":       {Done, sold, queue.Outcome{Kind: queue.Backoff}, `"error"="none is left"`},
+		"retry after": {Done, RetryAfter(sold, time.Hour), queue.Outcome{Kind: queue.Hold, Delay: time.Hour}, `"error"="none is left"`},
+		"terminal":    {Done, Terminal(sold), queue.Outcome{Kind: queue.Stall}, `"status not written"`},
+	} {
+		s := alone(t, New(NewInformer(things, InformerOptions{}), Reconciler[*thing](onlyReconcile{func(context.Context) (Result, error) {
+			return x.result, x.err
+		}}), Options{}), newThing(nil), refused(http.StatusForbidden, metav1.StatusReasonForbidden))
+		if d := cmp.Diff(x.want, s.pass(t)); d != "" {
+			t.Errorf("%s: the outcome (-want +got):\n%s", name, d)
+		}
+		if all := strings.Join(s.log, "\n"); !strings.Contains(all, x.log) || x.err != nil && !strings.Contains(all, "status not written") {
+			t.Errorf("%s: logged\n%s", name, all)
+		}
+	}
+}
+
+func TestWhatIsKnownOfAnObjectEndsWithIt(t *testing.T) {
+	t.Parallel()
+	deleted := newThing(func(o *thing) {
+		o.DeletionTimestamp, o.Finalizers = now(), []string{"example.com/thing"}
+	})
+	gone := func(s *single) {
+		s.c.live.store.Remove(newThing(func(o *thing) { o.ResourceVersion = "2" }))
+	}
+	for name, x := range map[string]struct {
+		obj     *thing
+		prepare func(*single)
+		say     answer
+	}{
+		"released": {deleted, nil, func(*http.Request) (int, string) {
+			return http.StatusOK, `{"metadata":{"namespace":"ns","name":"n","uid":"u","resourceVersion":"1","deletionTimestamp":"2026-01-01T00:00:00Z"}}`
+		}},
+		"gone when it was to be released": {deleted, nil, refused(http.StatusNotFound, metav1.StatusReasonNotFound)},
+		"gone before":                     {newThing(nil), gone, nil},
+		"deleted, and none of ours": {newThing(func(o *thing) {
+			o.DeletionTimestamp, o.Finalizers = now(), []string{"example.com/of-another"}
+		}), nil, nil},
+	} {
+		s := alone(t, New(NewInformer(things, InformerOptions{}), Reconciler[*thing](steps{done, done}), Options{}), x.obj, x.say)
+		s.c.remember(s.key(), "u")
+		s.c.stalled[s.key()] = stalled[*thing]{obj: s.obj}
+		if x.prepare != nil {
+			x.prepare(s)
+		}
+		if o := s.pass(t); o.Kind != queue.Forget {
+			t.Errorf("%s: the outcome is %+v", name, o)
+		}
+		if len(s.c.memory)+len(s.c.stalled) > 0 {
+			t.Errorf("%s: left: %v, %v", name, s.c.memory, s.c.stalled)
+		}
+	}
+}
