@@ -1,6 +1,8 @@
 package tether
 
 import (
+	"iter"
+	"slices"
 	"testing"
 	"time"
 
@@ -188,6 +190,43 @@ func TestATypeWithFieldsThatNobodyMayLookIntoIsComparedAllTheSame(t *testing.T) 
 		path := editedPath(c.status, old, obj, true)
 		if (path == "spec.at") != (want == queue.Change) {
 			t.Errorf("cause %d: an edit of %q", want, path)
+		}
+	}
+}
+
+// primaries notes what a changed secondary starts.
+type primaries struct{ added map[Key]queue.Cause }
+
+func (p *primaries) owner() any                   { return p }
+func (p *primaries) known(k Key) bool             { return k.Name != "unknown" }
+func (p *primaries) add(k Key, cause queue.Cause) { p.added[k] = cause }
+func (p *primaries) recovered(string)             {}
+
+func TestHowUrgentlyAChangedSecondaryStartsAPass(t *testing.T) {
+	t.Parallel()
+	of := func(name, version string) *thing {
+		return &thing{ObjectMeta: metav1.ObjectMeta{Name: version}, Spec: map[string]string{"for": name}}
+	}
+	keys := func(o *thing) iter.Seq[Key] { return slices.Values([]Key{{Name: o.Spec["for"]}}) }
+	me := &primaries{}
+	for name, x := range map[string]struct {
+		ch   store.Change[*thing]
+		want map[Key]queue.Cause
+	}{
+		"first list":              {store.Change[*thing]{New: of("a", "1"), HasNew: true, Initial: true}, map[Key]queue.Cause{{Name: "a"}: queue.Initial}},
+		"made":                    {store.Change[*thing]{New: of("a", "1"), HasNew: true}, map[Key]queue.Cause{{Name: "a"}: queue.Related}},
+		"changed":                 {store.Change[*thing]{Old: of("a", "1"), New: of("b", "2"), HasOld: true, HasNew: true}, map[Key]queue.Cause{{Name: "a"}: queue.Related, {Name: "b"}: queue.Related}},
+		"changed in a later list": {store.Change[*thing]{Old: of("a", "1"), New: of("a", "2"), HasOld: true, HasNew: true, Initial: true}, map[Key]queue.Cause{{Name: "a"}: queue.Related}},
+		"gone":                    {store.Change[*thing]{Old: of("a", "1"), HasOld: true}, map[Key]queue.Cause{{Name: "a"}: queue.Related}},
+		"of one that is not here": {store.Change[*thing]{New: of("unknown", "1"), HasNew: true}, map[Key]queue.Cause{}},
+		"made by its own pass":    {store.Change[*thing]{New: of("a", "1"), HasNew: true, By: &store.Origin{Owner: me, Key: Key{Name: "a"}}}, map[Key]queue.Cause{}},
+		"made by another's pass":  {store.Change[*thing]{New: of("a", "1"), HasNew: true, By: &store.Origin{Owner: me, Key: Key{Name: "b"}}}, map[Key]queue.Cause{{Name: "a"}: queue.Related}},
+		"for another controller":  {store.Change[*thing]{New: of("a", "1"), HasNew: true, Only: "another"}, map[Key]queue.Cause{}},
+	} {
+		me.added = map[Key]queue.Cause{}
+		related(me, x.ch, keys)
+		if d := cmp.Diff(x.want, me.added); d != "" {
+			t.Errorf("%s (-want +got):\n%s", name, d)
 		}
 	}
 }
