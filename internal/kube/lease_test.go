@@ -21,6 +21,7 @@ type shelf struct {
 	record  *resourcelock.LeaderElectionRecord
 	version int
 	down    bool
+	slow    time.Duration // how long the answer to a write takes
 }
 
 // held is one process's lock on the shelf.
@@ -56,6 +57,7 @@ func (h *held) Update(_ context.Context, r resourcelock.LeaderElectionRecord) er
 }
 
 func (h *held) put(r resourcelock.LeaderElectionRecord, fresh bool) error {
+	defer time.Sleep(h.slow)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
@@ -268,4 +270,35 @@ func TestOneThatIsStoppedBeforeItLeadsNeverLeads(t *testing.T) {
 		stopA()
 		<-a.done
 	})
+}
+
+// The API server may have taken it at once, and others count from then.
+func TestARenewalCountsFromWhenItWasSent(t *testing.T) {
+	t.Parallel()
+	for name, renew := range map[string]bool{"taken": false, "renewed": true} {
+		synctest.Test(t, func(t *testing.T) {
+			s := &shelf{}
+			e := elector(s, "a")
+			mine := resourcelock.LeaderElectionRecord{HolderIdentity: "a"}
+			write := e.lock.Create
+			if renew {
+				if err := e.lock.Create(t.Context(), mine); err != nil {
+					t.Fatal(err)
+				}
+				write = e.lock.Update
+			}
+			s.slow = 6 * time.Second
+			sent := time.Now()
+			if err := write(t.Context(), mine); err != nil {
+				t.Fatal(err)
+			}
+			if err := e.Held(); err != nil {
+				t.Errorf("%s: after the answer: %v", name, err)
+			}
+			<-e.gone
+			if took := time.Since(sent); took != e.opts.RenewDeadline {
+				t.Errorf("%s: it was lost %v after it was sent", name, took)
+			}
+		})
+	}
 }
