@@ -396,3 +396,37 @@ func waitsForEver(ctx context.Context) error {
 	<-ctx.Done()
 	return ctx.Err()
 }
+
+// Line 10.
+func TestAnObjectWithoutItsFinalizerIsFinishedWhereItsClaimSaysThatSomethingIsOutside(t *testing.T) {
+	t.Parallel()
+	b := manageUp(t, managing{options: tether.ManageOptions[*Gadget]{CallTimeout: time.Second, Settle: time.Second}})
+	b.book(t, "one", `{"spec":{"size":1}}`)
+	if err := b.run.end(t); err != nil {
+		t.Fatal(err)
+	}
+	b.patch(t, "one", `{"metadata":{"finalizers":["example.com/of-another"]}}`)
+	b.remove(t, "one")
+	n := manageOn(t, b, b.made)
+	n.hooks.calls.await(t, 1, "the end of its thing", func(c tether.CallInfo) bool { return c.Verb == "delete" && c.Outcome == "done" })
+	if left := n.shop.standing(); len(left) > 0 {
+		t.Errorf("left: %+v", left)
+	}
+	n.await(t, "one", "released", func(g *Gadget) bool { return strings.Contains(g.Annotations[claimName], `"released":true`) })
+}
+
+// Line 10.
+func TestAReleaseIsNotSettledOverAClaimThatSomeoneChanged(t *testing.T) {
+	t.Parallel()
+	b := manageUp(t, managing{})
+	g := b.book(t, "one", `{"spec":{"size":1}}`)
+	release := b.wire.hold(before, 1, to(http.MethodPatch, "gadgets", "one"))
+	b.remove(t, "one")
+	release.reached(t)
+	b.annotate(t, "one", claimName, strings.Replace(g.Annotations[claimName], `"incarnation":1`, `"incarnation":7`, 1))
+	release.release()
+	b.hooks.passes.await(t, 1, "the pass that meets the change", func(p tether.PassInfo) bool { return p.Key.Name == "one" && p.Outcome == "again" })
+	if now := b.get(t, "one"); !lasts(now) {
+		t.Errorf("it was released, with claim %s", now.Annotations[claimName])
+	}
+}

@@ -237,3 +237,50 @@ func TestAnEventThatComesAfterTheReleaseDoesNotBringTheObjectBack(t *testing.T) 
 		t.Errorf("the store shows %+v", g)
 	}
 }
+
+// Line 10.
+func TestAReleaseLeavesTheFinalizersOfOthers(t *testing.T) {
+	t.Parallel()
+	r := rigUp(t, rigging{reconcile: done, finalize: done})
+	uid := r.gadget(t, "one", `{"metadata":{"finalizers":["example.com/of-another","example.com/of-a-third"]}}`).UID
+	r.hooks.ending(t, 1, "one")
+	r.remove(t, "one")
+	g := r.await(t, "one", "released", func(g *Gadget) bool { return g.DeletionTimestamp != nil && !lasts(g) })
+	if want := []string{"example.com/of-another", "example.com/of-a-third"}; !slices.Equal(g.Finalizers, want) {
+		t.Errorf("it has %v, want %v", g.Finalizers, want)
+	}
+	r.patch(t, "one", `{"metadata":{"finalizers":null}}`)
+	r.awaitGone(t, uid, "one")
+	r.quiet(t)
+	r.passed(t, 2, "one")
+}
+
+// Line 10.
+func TestAReleaseIsNotOfAnotherObjectOfTheName(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{})
+	r := rigUp(t, rigging{reconcile: done, finalize: func(ctx context.Context, _ *Gadget, _ int) (tether.Result, error) {
+		select {
+		case <-gate:
+		case <-ctx.Done():
+		}
+		return tether.Done, nil
+	}})
+	first := r.gadget(t, "one", `{}`).UID
+	r.hooks.ending(t, 1, "one")
+	r.remove(t, "one")
+	r.pass(t, 2, "one")
+	r.patch(t, "one", `{"metadata":{"finalizers":null}}`)
+	r.awaitGone(t, first, "one")
+	second := r.gadget(t, "one", `{"metadata":{"finalizers":["`+ourFinalizer+`"]}}`).UID
+	close(gate)
+	r.await(t, "one", "ready", ready)
+	if g := r.get(t, "one"); g.UID != second || !lasts(g) {
+		t.Errorf("it is %s with %v, want %s with its finalizer", g.UID, g.Finalizers, second)
+	}
+	for _, e := range r.wire.log.all(ended(to(http.MethodPatch, "gadgets", "one"))) {
+		if e.Code == http.StatusOK && strings.Contains(e.Body, `"finalizers":null`) {
+			t.Errorf("the other one was released: %s", e.Body)
+		}
+	}
+}

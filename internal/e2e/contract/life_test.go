@@ -247,3 +247,32 @@ func TestALeaseThatCannotBeHadIsToldAndWaitedFor(t *testing.T) {
 		t.Errorf("readiness is %d:\n%s", code, body)
 	}
 }
+
+// Line 15.
+func TestALeaseThatIsLostDuringAStopCutsItShortAndNothingIsWritten(t *testing.T) {
+	t.Parallel()
+	s, cause := setup(t), make(chan error, 1)
+	r := rigOn(t, s, rigging{
+		run: tether.RunOptions{Lease: s.lease("first"), StopTimeout: time.Hour},
+		reconcile: func(ctx context.Context, g *Gadget, n int) (tether.Result, error) {
+			<-ctx.Done()
+			cause <- context.Cause(ctx)
+			g.Status.Note = "too late"
+			return tether.Done, nil
+		},
+	})
+	r.gadget(t, "one", `{}`)
+	r.pass(t, 1, "one")
+	r.run.stop()
+	r.log.line(t, "stopping")
+	r.usurp(t)
+	if err := received(t, cause, "the pass's cancellation"); !strings.Contains(err.Error(), `the lease is lost: "intruder" holds it`) {
+		t.Errorf("the cause is %v", err)
+	}
+	if err := received(t, r.run.ended, "the end of the Run"); err == nil || !strings.Contains(err.Error(), "the lease is lost") {
+		t.Errorf("Run returned %v", err)
+	}
+	if g := r.get(t, "one"); g.Status.Note != "" {
+		t.Errorf("status says %q", g.Status.Note)
+	}
+}

@@ -338,3 +338,25 @@ func TestAnEditOutsideStatusHasNoEffectAndIsAnsweredWithItsPath(t *testing.T) {
 		})
 	}
 }
+
+// Line 5.
+func TestAChangeThatAConflictShowedIsHeardThoughItsEventComesTooLate(t *testing.T) {
+	t.Parallel()
+	gate := make(chan struct{})
+	r := rigUp(t, rigging{reconcile: gated(gate, func(_ context.Context, g *Gadget, n int) (tether.Result, error) {
+		g.Status.Note = "seen " + g.Labels["by"]
+		return tether.Done, nil
+	})})
+	r.gadget(t, "one", `{}`)
+	r.pass(t, 1, "one")
+	r.wire.holdEvents(func(e event) bool { return e.Type == "MODIFIED" && e.Name == "one" })
+	r.patch(t, "one", `{"metadata":{"labels":{"by":"a-person"}}}`)
+	close(gate)
+	r.hooks.ending(t, 2, "one")
+	if g := r.get(t, "one"); g.Status.Note != "seen a-person" {
+		t.Errorf("status says %q", g.Status.Note)
+	}
+	r.wire.lift()
+	r.quiet(t)
+	r.passed(t, 2, "one")
+}

@@ -182,7 +182,8 @@ func TestAFirstListThatHangsIsToldAndWaitedFor(t *testing.T) {
 	list := s.wire.hold(before, 1, watchOf("gadgets"))
 	v := operated(t, s, s.config(), tether.NewInformer(gadgets, s.here()))
 	list.reached(t)
-	if code, body := probe(v.health, "/readyz?verbose"); code != http.StatusServiceUnavailable || !strings.Contains(body, "[-]informer/gadgets.shop.example.com failed: Syncing") {
+	code, body := probe(v.health, "/readyz?verbose")
+	if code != http.StatusServiceUnavailable || !strings.Contains(body, "[-]informer/gadgets.shop.example.com failed: Syncing") || !strings.Contains(body, "[-]controller/watching failed: waiting for informers") {
 		t.Errorf("while it syncs, readiness is %d:\n%s", code, body)
 	}
 	v.waits(t, 1, "gadgets.shop.example.com", "Hanging", "the first list has not been answered")

@@ -265,8 +265,12 @@ func TestTheLastWritesOfAStopAreBounded(t *testing.T) {
 	write := r.wire.hold(before, 1, to(http.MethodPatch, "gadgets/status", "one"))
 	r.gadget(t, "one", `{}`)
 	write.reached(t)
+	began := time.Now()
 	if err := r.run.end(t); err != nil { // though the write is never answered
 		t.Error(err)
+	}
+	if took := time.Since(began); took > 9*time.Second { // the write has 5 s
+		t.Errorf("the stop took %v", took)
 	}
 }
 
