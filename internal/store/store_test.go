@@ -362,3 +362,31 @@ func TestWhatIsGoneLeavesNothingBehind(t *testing.T) {
 		t.Errorf("left: %v", left)
 	}
 }
+
+func TestADeletionThatOvertookTheAnswerToAWriteStands(t *testing.T) {
+	t.Parallel()
+	s, heard := setup()
+	s.Apply(at("a", 1))
+	w := s.BeginWrite(key, me)
+	s.Remove(at("a", 3))
+	w.Answered(at("a", 2)) // which was sent before it
+	wants(t, version(s, "a"), "")
+	w = s.BeginWrite(key, me)
+	s.Remove(at("a", 3))
+	w.Answered(at("a", 4)) // of one that was made after it
+	wants(t, version(s, "a"), "4")
+	heardIs(t, heard, "→a@1", "a@1→", "→a@4 by me")
+}
+
+func TestADeletionThatComesLateDoesNotRemoveWhatWasMadeSince(t *testing.T) {
+	t.Parallel()
+	s, _ := setup()
+	s.Apply(at("a", 1))
+	another := at("a", 6)
+	another.UID = "another"
+	s.BeginWrite(key, me).Answered(another)
+	s.Remove(at("a", 3))
+	wants(t, version(s, "a"), "6")
+	s.Remove(at("a", 7))
+	wants(t, version(s, "a"), "")
+}
