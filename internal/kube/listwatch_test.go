@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"slices"
@@ -20,6 +21,31 @@ func (s *sunk) Replace([]*corev1.ConfigMap, string) {}
 func (s *sunk) Apply(*corev1.ConfigMap)             {}
 func (s *sunk) Remove(*corev1.ConfigMap)            {}
 func (s *sunk) Trouble(err error)                   { s.told = append(s.told, fmt.Sprint("trouble ", err != nil)) }
+
+func TestAListOrAWatchThatFailsIsTold(t *testing.T) {
+	t.Parallel()
+	conn := server(t, nil, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusForbidden) })
+	client, err := NewClient[*corev1.ConfigMap](conn, configMaps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	for _, c := range []struct {
+		ctx  context.Context //nolint:containedctx // one of the cases
+		want []string
+	}{{t.Context(), []string{"trouble true"}}, {ended, nil}} { // a stop is no trouble
+		var s sunk
+		l := lister[*corev1.ConfigMap]{ListWatch[*corev1.ConfigMap]{Client: client, Sink: &s}}
+		if _, err := l.WatchWithContext(c.ctx, metav1.ListOptions{ResourceVersion: "7"}); err == nil || !slices.Equal(s.told, c.want) {
+			t.Errorf("a watch: told %q, want %q; %v", s.told, c.want, err)
+		}
+		s.told = nil
+		if _, err := l.ListWithContext(c.ctx, metav1.ListOptions{Continue: "more"}); err == nil || !slices.Equal(s.told, c.want) {
+			t.Errorf("a list: told %q, want %q; %v", s.told, c.want, err)
+		}
+	}
+}
 
 // An etcd restore turns versions back, and only such a list may follow it.
 func TestOnlyAListThatIsAskedForWithoutAVersionIsAuthoritative(t *testing.T) {
