@@ -230,3 +230,19 @@ func TestHowUrgentlyAChangedSecondaryStartsAPass(t *testing.T) {
 		}
 	}
 }
+
+func TestAChangeThatIsToldAgainIsForItsWriterAlone(t *testing.T) {
+	t.Parallel()
+	c := newController(NewInformer(things, InformerOptions{}), Options{})
+	for name, x := range map[string]struct {
+		only any
+		want int
+	}{"everybody": {nil, 1}, "this one": {c, 1}, "another": {"another", 0}} {
+		c.queue = queue.New[Key](queue.Options{})
+		c.heard(store.Change[*thing]{New: newThing(nil), HasNew: true, Only: x.only})
+		if got := c.queue.Stats().Ready[queue.People]; got != x.want {
+			t.Errorf("for %s: %d keys were queued", name, got)
+		}
+		c.queue.Close()
+	}
+}
