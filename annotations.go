@@ -80,13 +80,13 @@ func withFinalizer(obj metav1.Object, name string) []string {
 	return append(slices.Clone(obj.GetFinalizers()), name)
 }
 
-func withoutFinalizer(obj metav1.Object, name string) []string {
-	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return f == name })
+func withoutFinalizer(obj metav1.Object, names ...string) []string {
+	return slices.DeleteFunc(slices.Clone(obj.GetFinalizers()), func(f string) bool { return slices.Contains(names, f) })
 }
 
 // metadataPatch is a merge patch of finalizers and annotations, guarded by the
 // object's resourceVersion.
-func metadataPatch(obj metav1.Object, finalizers []string, annotations map[string]string) map[string]any {
+func metadataPatch(obj metav1.Object, finalizers []string, annotations map[string]any) map[string]any {
 	meta := map[string]any{"resourceVersion": obj.GetResourceVersion(), "finalizers": finalizers}
 	if len(finalizers) == 0 {
 		meta["finalizers"] = nil

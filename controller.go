@@ -92,6 +92,8 @@ type controller[T Object] struct {
 	memoryMu   sync.Mutex
 	memory     map[Key]*memory    // of managed objects
 	stalled    map[Key]stalled[T] // what the last pass left, where it ended in a Stall
+	losses     map[Key]time.Time  // of managed objects, by when they were seen
+	vanished   map[Key]T          // deleted ones whose finalizer somebody took off
 	passNumber counter
 }
 
@@ -132,7 +134,7 @@ func (c *controller[T]) resource() string      { return c.in.name() }
 func (c *controller[T]) managed() bool         { return c.external != nil }
 func (c *controller[T]) owner() any            { return c }
 func (c *controller[T]) finalizerName() string { return c.opts.Domain + "/" + c.opts.Name }
-func (c *controller[T]) claimName() string     { return c.finalizerName() + ".claim" }
+func (c *controller[T]) claimName() string     { return c.finalizerName() + claimSuffix }
 
 func (c *controller[T]) finalizes() (string, bool) {
 	return c.finalizerName(), c.finalizer != nil || c.external != nil
@@ -223,6 +225,7 @@ func (c *controller[T]) setUp(env *environment) error {
 	c.env, c.live = env, c.in.live.Load()
 	c.queue = queue.New[Key](c.opts.queueOptions())
 	c.memory, c.stalled, c.statusOff = map[Key]*memory{}, map[Key]stalled[T]{}, false
+	c.losses, c.vanished = map[Key]time.Time{}, map[Key]T{}
 	c.live.store.Subscribe(c.heard)
 	for _, w := range c.opts.Watches {
 		w.subscribe(c)
@@ -272,4 +275,7 @@ type memory struct {
 	uid    string
 	learnt protocol.Memory
 	done   bool // the last pass found all as wanted
+	lost   bool // the last pass found that it is over
+
+	finalizer bool // this process has seen the finalizer on it
 }

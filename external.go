@@ -2,7 +2,12 @@ package tether
 
 import (
 	"context"
+	"fmt"
+	"iter"
+	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/tetherkube/tether/internal/protocol"
 )
@@ -90,6 +95,36 @@ type Fencer[T Object] interface {
 	Fence(ctx context.Context, obj T, c Call) (Observation, error)
 }
 
+// Rebinder is an optional part of an [External]: it puts a thing under another
+// reference, c.Reference. It is needed to adopt what was made by others, and to keep
+// what a policy retains out of the reach of a later object. Where
+// possible it does so on condition that seen.Version still holds. A reference that
+// was fenced is never asked for.
+type Rebinder[T Object] interface {
+	Rebind(ctx context.Context, obj T, c Call, seen Observation) (Observation, error)
+}
+
+// Scoper is an optional part of an [External]: the account, region or tenant that
+// the credentials for an object reach. What was made in one scope is not looked for
+// in another, where its absence would prove nothing. It makes no call.
+type Scoper[T Object] interface {
+	Scope(ctx context.Context, obj T) (string, error)
+}
+
+// Lister is an optional part of an [External]: everything outside that carries a
+// reference. What belongs to this cluster and to none of its objects is reported,
+// in the log and through [Hooks], and never touched.
+type Lister interface {
+	List(ctx context.Context) iter.Seq2[Listed, error]
+}
+
+// Listed is one thing of a [Lister].
+type Listed struct {
+	Reference string
+	ID        string
+	State     State
+}
+
 // Validator is an optional part of an [External]: what is wrong with the object,
 // before anything is written or called. It makes no call.
 type Validator[T Object] interface {
@@ -140,7 +175,7 @@ type Loss uint8
 // The loss policies.
 const (
 	ReportLoss   Loss = iota // Stalled, until a person decides
-	RecreateLoss             // make it anew; not built yet: the object is Stalled
+	RecreateLoss             // make it anew, unless much is lost at once, or the same again and again
 )
 
 // Replacement is the order in which one thing replaces another.
@@ -149,7 +184,7 @@ type Replacement uint8
 // The orders.
 const (
 	CreateFirst Replacement = iota // never none
-	DeleteFirst                    // never two; not built yet: the object is Stalled
+	DeleteFirst                    // never two
 )
 
 // Policy is the author's wish for one object. The zero value reports a loss,
@@ -183,6 +218,13 @@ type ManageOptions[T Object] struct {
 	ClusterID string
 	// FormerClusterIDs are what it was before [none].
 	FormerClusterIDs []string
+	// Formerly are the names, as "<Domain>/<Name>", that this controller had before.
+	// What carries a claim or a finalizer under one of them is taken over [none].
+	Formerly []string
+	// AllowAdopt says whether an object may adopt what stands outside, as its
+	// annotation "<Domain>/<Name>.adopt" asks; an error is the reason why not. It
+	// must be pure [never].
+	AllowAdopt func(obj T, seen Observation) error
 }
 
 // Manage makes a controller from an [External]: something outside the cluster,
@@ -201,6 +243,9 @@ func Manage[T Object](in *Informer[T], e External[T], o ManageOptions[T]) *Contr
 	c.external = &managedBy[T]{External: e, opts: o}
 	c.external.fencer, _ = e.(Fencer[T])
 	c.external.validator, _ = e.(Validator[T])
+	c.external.rebinder, _ = e.(Rebinder[T])
+	c.external.scoper, _ = e.(Scoper[T])
+	c.external.lister, _ = e.(Lister)
 	return &Controller{c}
 }
 
@@ -209,6 +254,9 @@ type managedBy[T Object] struct {
 	External[T]
 	fencer    Fencer[T]    // nil: it is none
 	validator Validator[T] // nil: it is none
+	rebinder  Rebinder[T]  // nil: it is none
+	scoper    Scoper[T]    // nil: it is none
+	lister    Lister       // nil: it is none
 	opts      ManageOptions[T]
 }
 
@@ -233,6 +281,15 @@ func (m *managedBy[T]) mistakes(c *controller[T]) []string {
 	}
 	if o.KeyLifetime > 0 && o.KeyLifetime < 2*o.Settle {
 		say("ManageOptions.KeyLifetime: " + o.KeyLifetime.String() + " is shorter than two windows of Settle; shorten Settle")
+	}
+	for _, name := range o.Formerly {
+		domain, rest, _ := strings.Cut(name, "/")
+		if len(validation.IsDNS1123Subdomain(domain)) > 0 || len(validation.IsDNS1123Label(rest)) > 0 || name == c.finalizerName() {
+			say(fmt.Sprintf("ManageOptions.Formerly: %q is not a former name of this controller as <Domain>/<Name>, for example \"example.com/ticket\"", name))
+		}
+	}
+	if o.AllowAdopt != nil && m.rebinder == nil && m.External != nil {
+		say("ManageOptions.AllowAdopt: it is given, but the External is no Rebinder, without which nothing can be adopted; implement Rebind")
 	}
 	if !c.status.has() {
 		say("Resource: the type has no Status, where the outside's id is kept; use a type that has one")

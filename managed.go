@@ -14,6 +14,7 @@ import (
 
 	"github.com/tetherkube/tether/internal/protocol"
 	"github.com/tetherkube/tether/internal/queue"
+	"github.com/tetherkube/tether/internal/store"
 )
 
 // managing is one pass of a managed object: it carries out what internal/protocol
@@ -24,9 +25,13 @@ type managing[T Object] struct {
 	memory  *memory
 	id      *string // in the private copy's status
 	looks   []protocol.Look
+	looked  time.Time              // when the first of looks was made: what it shows was so then
 	full    map[string]Observation // of looks, by id, as the External gave them
 	lookErr error                  // of the last look that could not tell
 	invalid error                  // what the Validator says
+	scope   string                 // what the Scoper says
+
+	vanished bool // the object is gone, without this controller's finalizer
 }
 
 // longestPass bounds the steps of one pass: more means that the decision and the
@@ -52,7 +57,7 @@ func (p *pass[T]) manage(ctx context.Context) ending {
 	return r.endingOf(Done, fmt.Errorf("the pass did not come to an end in %d steps", longestPass))
 }
 
-// begin points at the id of the copy, and asks the Validator.
+// begin points at the id of the copy, and asks the Validator and the Scoper.
 func (r *managing[T]) begin(ctx context.Context) error {
 	_, err := r.protect(ctx, func() (Result, error) {
 		if r.id = r.m.opts.ID(r.obj); r.id == nil {
@@ -60,6 +65,13 @@ func (r *managing[T]) begin(ctx context.Context) error {
 		}
 		if r.m.validator != nil {
 			r.invalid = r.m.validator.Validate(ctx, r.obj)
+		}
+		if r.m.scoper == nil {
+			return Done, nil
+		}
+		var err error
+		if r.scope, err = r.m.scoper.Scope(ctx, r.obj); err != nil {
+			return Done, fmt.Errorf("Scope: %w", err)
 		}
 		return Done, nil
 	})
@@ -81,30 +93,41 @@ func (c *controller[T]) remember(key Key, uid string) *memory {
 func (r *managing[T]) view() protocol.View {
 	c, o := r.c, r.m.opts
 	v := protocol.View{
-		Now: time.Now(), Identity: c.identity(), Former: o.FormerClusterIDs, Holder: c.env.holder, Term: c.env.term,
+		Now: time.Now(), Identity: c.identity(), Former: o.FormerClusterIDs, FormerNames: o.Formerly, Holder: c.env.holder, Term: c.env.term,
 		Ask: r.asked, Looks: r.looks, Policy: r.policy(),
 		Outside: protocol.Outside{
 			Guarantee: protocol.Guarantee(o.Guarantee), KeyLifetime: o.KeyLifetime,
-			Fence: r.m.fencer != nil, Settle: o.Settle,
+			Fence: r.m.fencer != nil, Rebind: r.m.rebinder != nil, Scope: r.scope, Settle: o.Settle, Losses: c.lossesNow(),
 		},
 		Object: protocol.Object{
 			Exists: true, Namespace: r.key.Namespace, Name: r.key.Name, UID: string(r.have.GetUID()),
 			Generation: c.generation(r.have), Deleting: r.have.GetDeletionTimestamp() != nil,
-			Finalizer: hasFinalizer(r.have, c.finalizerName()),
-			Age:       c.env.conn.Age(r.have.GetCreationTimestamp().Time),
+			Finalizer: hasFinalizer(r.have, r.nameOf(r.have)), FormerName: r.nameOf(r.have) != c.finalizerName(),
+			Age: c.env.conn.Age(r.have.GetCreationTimestamp().Time),
 		},
+	}
+	if r.vanished {
+		v.Object.Deleting, v.Object.Finalizer = true, true
+	}
+	r.memory.finalizer = r.memory.finalizer || v.Object.Finalizer
+	if len(r.looks) > 0 {
+		v.Now = r.looked
 	}
 	if r.invalid != nil {
 		v.Invalid = r.invalid.Error()
 	}
 	v.Status = r.status(v.Object.Generation)
-	if raw, ok := r.have.GetAnnotations()[c.claimName()]; ok {
+	name := r.nameOf(r.have) + claimSuffix
+	if raw, ok := r.have.GetAnnotations()[name]; ok {
 		v.Claimed = true
 		claim, err := protocol.ParseClaim(raw)
 		v.Claim = claim
+		if err == nil {
+			r.memory.learnt = r.memory.learnt.Heard(claim)
+		}
 		switch {
 		case err != nil:
-			v.BadClaim = fmt.Sprintf("annotation %s: %v", c.claimName(), err)
+			v.BadClaim = fmt.Sprintf("annotation %s: %v", name, err)
 			v.Newer = errors.Is(err, protocol.ErrNewer)
 		case !r.memory.learnt.HasClaim, !v.Own(r.memory.learnt.Claim) && v.Own(claim):
 			r.memory.learnt = r.memory.learnt.Meet(claim, v.Status, v.Now)
@@ -221,7 +244,7 @@ func (r *managing[T]) read(ctx context.Context) (ending, bool) {
 // has filled in so far stays.
 func (r *managing[T]) goOn(fresh T) {
 	r.rebase(fresh)
-	r.asked = r.c.asks.parse(fresh)
+	r.asked = r.c.ask(fresh)
 	r.asked.Woken = r.item.Cause == queue.Related
 	r.looks = nil
 }
@@ -238,9 +261,13 @@ func (r *managing[T]) rebase(fresh T) {
 // writeClaim writes claim and finalizer in one guarded PATCH.
 func (r *managing[T]) writeClaim(ctx context.Context, s protocol.Step) (ending, bool) {
 	c, value := r.c, s.Claim.String()
-	before, beforeErr := protocol.ParseClaim(r.have.GetAnnotations()[c.claimName()])
+	before, beforeErr := protocol.ParseClaim(r.have.GetAnnotations()[r.nameOf(r.have)+claimSuffix])
 	had := beforeErr == nil
-	err := r.patchMeta(ctx, withFinalizer(r.have, c.finalizerName()), map[string]string{c.claimName(): value})
+	annotations := c.moved(r.have)
+	annotations[c.claimName()] = value
+	finalizers := c.ownFinalizer(r.have)
+	r.memory.learnt = r.memory.learnt.Trying(s.Claim)
+	err := r.patchMeta(ctx, finalizers, annotations)
 	if err != nil && !definite(err) { // the answer was lost: see what came of it
 		fresh, rerr := r.reread(ctx)
 		if rerr == nil && fresh.GetUID() == r.seen.GetUID() && fresh.GetGeneration() == r.seen.GetGeneration() && fresh.GetAnnotations()[c.claimName()] == value {
@@ -255,6 +282,9 @@ func (r *managing[T]) writeClaim(ctx context.Context, s protocol.Step) (ending, 
 		return stalledEnding(protocol.ReasonClaimStripped, "the API server's answer lacks the claim or the finalizer: an admission webhook strips them; exempt "+c.finalizerName()), true
 	}
 	r.memory.learnt = r.memory.learnt.Wrote(s, had, before, time.Now())
+	if s.Recreate {
+		r.lost(true)
+	}
 	r.tell(s)
 	r.goOn(r.have)
 	return ending{}, false
@@ -292,12 +322,11 @@ func (r *managing[T]) record(ctx context.Context, s protocol.Step) (ending, bool
 
 // letGo releases the object.
 func (r *managing[T]) letGo(ctx context.Context, s protocol.Step) ending {
-	annotations := map[string]string{}
-	if raw, ok := r.have.GetAnnotations()[r.c.claimName()]; ok {
-		if claim, err := protocol.ParseClaim(raw); err == nil {
-			claim.Released = true
-			annotations[r.c.claimName()] = claim.String()
-		}
+	annotations := map[string]any{}
+	name := r.nameOf(r.have) + claimSuffix
+	if claim, err := protocol.ParseClaim(r.have.GetAnnotations()[name]); err == nil {
+		claim.Released = true
+		annotations[name] = claim.String()
 	}
 	err := r.release(ctx, annotations)
 	if err == nil {
@@ -309,6 +338,7 @@ func (r *managing[T]) letGo(ctx context.Context, s protocol.Step) ending {
 // finish turns the end of a decision into that of the pass.
 func (r *managing[T]) finish(e protocol.End) ending {
 	r.memory.learnt = r.memory.learnt.Finished(e, time.Now())
+	r.lost(e.Lost)
 	r.memory.done = e.Verdict == protocol.AsWanted || e.Verdict == protocol.Observed && e.Reason == protocol.ReasonDiffers
 	poll := r.c.opts.Poll
 	switch e.Verdict {
@@ -427,6 +457,9 @@ func (r *managing[T]) sight(o Observation, claim protocol.Claim, looked int) pro
 	if s.Differs && s.Message == "" {
 		s.Message = fmt.Sprint(o.Differs)
 	}
+	if r.asked.Adopt != "" && o.ID == r.asked.Adopt && s.Own == 0 {
+		s.Refused = r.refuses(o)
+	}
 	id := r.c.identity()
 	for n := max(claim.Incarnation, claim.Next, looked) + 1; n > 0 && o.Reference != ""; n-- {
 		if id.Reference(claim, n) == o.Reference {
@@ -435,6 +468,48 @@ func (r *managing[T]) sight(o Observation, claim protocol.Claim, looked int) pro
 		}
 	}
 	return s
+}
+
+// refuses says why this object may not adopt what was seen; "" where it may.
+func (r *managing[T]) refuses(o Observation) (why string) {
+	if r.m.opts.AllowAdopt == nil {
+		return "this controller does not allow it; set ManageOptions.AllowAdopt"
+	}
+	_, err := r.protect(context.Background(), func() (Result, error) { return Done, r.m.opts.AllowAdopt(r.obj, o) })
+	if err != nil {
+		return err.Error()
+	}
+	if key, ok := r.c.holderOf(o.Reference); ok {
+		return "it belongs to " + key.String()
+	}
+	return ""
+}
+
+// holderOf finds the living object that derives a reference.
+func (c *controller[T]) holderOf(reference string) (Key, bool) {
+	for _, obj := range c.live.store.List("") {
+		for _, derived := range c.references(obj) {
+			if derived == reference {
+				return store.KeyOf(obj), true
+			}
+		}
+	}
+	return Key{}, false
+}
+
+// references are those that an object derives, by its claim, up to the ones that a
+// walk would look up.
+func (c *controller[T]) references(obj T) []string {
+	claim, err := protocol.ParseClaim(obj.GetAnnotations()[c.nameOn(obj)+claimSuffix])
+	if err != nil {
+		return nil
+	}
+	var all []string
+	last := max(claim.Incarnation, claim.Next) + 2
+	for n := last; n > 0 && n > last-12; n-- {
+		all = append(all, c.identity().Reference(claim, n))
+	}
+	return all
 }
 
 // claimNow is the claim that references derive from: the stored one, or what it
@@ -452,12 +527,16 @@ func (r *managing[T]) look(ctx context.Context, s protocol.Step) {
 		n = claim.Incarnation
 	}
 	c := Call{Reference: r.c.identity().Reference(claim, n), ID: s.ID}
+	began := time.Now()
 	o, outcome, err := r.call(ctx, "observe", func(ctx context.Context) (Observation, error) {
 		if err := r.c.env.held(); err != nil { // nothing is sent, not even a question
 			return Observation{}, err
 		}
 		return r.m.Observe(ctx, r.obj, c)
 	})
+	if len(r.looks) == 0 {
+		r.looked = began
+	}
 	l := protocol.Look{Incarnation: s.Incarnation, ID: s.ID}
 	if outcome != protocol.OutcomeDone {
 		l.Failed, r.lookErr = true, err
@@ -502,9 +581,9 @@ func (r *managing[T]) unsee() {
 // learn puts an id that was seen into status: that of the claim's own incarnation,
 // while the object is wanted and no replacement is on.
 func (r *managing[T]) learn(s protocol.Sight, claim protocol.Claim) {
-	believed := r.m.opts.Guarantee == None
-	if s.ID != "" && s.State >= protocol.Pending && s.State != protocol.Ambiguous && claim.Next == 0 &&
-		(s.Own == claim.Incarnation || believed) && r.have.GetDeletionTimestamp() == nil {
+	v := r.view()
+	v.Claim = claim
+	if v.Learns(s) {
 		*r.id = s.ID
 	}
 }
@@ -517,14 +596,18 @@ func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool
 	if err := r.c.env.held(); err != nil { // right before the send
 		return r.endingOf(Done, NoEffect(err)), true
 	}
-	r.memory.learnt = before.Sending(s, r.c.generation(r.have), time.Now())
+	if s.Do == protocol.Fence && s.ID != "" {
+		ref = r.full[s.ID].Reference // that of what is to be adopted
+	}
+	began := time.Now()
+	r.memory.learnt = before.Sending(s, r.c.generation(r.have), began)
 	o, outcome, err := r.send(ctx, s, claim, ref)
 	sight := r.sight(o, claim, s.Incarnation)
 	if o.Replay && s.Do == protocol.Create {
 		sight.Own = s.Incarnation
 	}
 	r.memory.learnt = r.memory.learnt.Ended(s, outcome, before, time.Now()).Learn(sight.Own, sight.ID)
-	r.looks = nil
+	r.looks, r.looked = nil, began
 	switch outcome {
 	case protocol.OutcomeDone:
 		r.answered(s, o, sight, claim)
@@ -566,7 +649,7 @@ func (r *managing[T]) answered(s protocol.Step, o Observation, sight protocol.Si
 // send makes the call of an effect.
 func (r *managing[T]) send(ctx context.Context, s protocol.Step, claim protocol.Claim, ref string) (Observation, protocol.Outcome, error) {
 	c := Call{Reference: ref, ID: s.ID}
-	seen := r.full[s.Sight.ID]
+	seen := r.full[s.ID]
 	observed := s.Sight.Version + "|" + s.Sight.State.String() + "|" + s.Sight.Message
 	verb := s.Do.String()
 	switch s.Do {
@@ -580,6 +663,10 @@ func (r *managing[T]) send(ctx context.Context, s protocol.Step, claim protocol.
 	case protocol.Delete:
 		c.Key = protocol.ChangeKey(verb, ref, observed, "", r.memory.learnt.Refused)
 		return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.Delete(ctx, r.obj, c, seen) })
+	}
+	if s.Do == protocol.Rebind {
+		c.Key = protocol.ChangeKey(verb, ref, observed, c.ID, r.memory.learnt.Refused)
+		return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.rebinder.Rebind(ctx, r.obj, c, seen) })
 	}
 	// Closing twice is as good as once, and an answer kept under a key would tell
 	// how things stood then: every fence has a key of its own.

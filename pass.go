@@ -66,16 +66,16 @@ type ending struct {
 func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Outcome {
 	start := time.Now()
 	obj, ok := c.live.store.Get(item.Key)
+	if gone, vanished := c.takeVanished(item.Key); vanished && !ok {
+		c.endVanished(ctx, item, gone)
+	}
 	if !ok || c.leftAlone(obj) {
 		c.forget(item.Key)
 		return queue.Outcome{Kind: queue.Forget}
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("the pass took longer than Options.Timeout, %v", c.opts.Timeout))
 	defer cancel()
-	p := &pass[T]{c: c, key: item.Key, item: item, seen: obj, have: obj, asked: c.asks.parse(obj)}
-	p.asked.Woken = item.Cause == queue.Related
-	p.log = c.env.log.WithValues("controller", c.name(), "namespace", item.Key.Namespace, "name", item.Key.Name,
-		"generation", obj.GetGeneration(), "pass", strconv.FormatUint(c.passNumber.Add(1), 36))
+	p := c.newPass(item, obj)
 	ctx = withPass(logr.NewContext(ctx, p.log), p)
 	e, kept := p.keptEnding()
 	if !kept {
@@ -90,6 +90,14 @@ func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Ou
 		c.forget(item.Key)
 	}
 	return e.outcome
+}
+
+func (c *controller[T]) newPass(item queue.Item[Key], obj T) *pass[T] {
+	p := &pass[T]{c: c, key: item.Key, item: item, seen: obj, have: obj, asked: c.ask(obj)}
+	p.asked.Woken = item.Cause == queue.Related
+	p.log = c.env.log.WithValues("controller", c.name(), "namespace", item.Key.Namespace, "name", item.Key.Name,
+		"generation", obj.GetGeneration(), "pass", strconv.FormatUint(c.passNumber.Add(1), 36))
+	return p
 }
 
 // leftAlone: the object is being deleted, and nothing says that it is this
@@ -302,7 +310,7 @@ func (p *pass[T]) patch(ctx context.Context, pt types.PatchType, body []byte, su
 	return nil
 }
 
-func (p *pass[T]) patchMeta(ctx context.Context, finalizers []string, annotations map[string]string) error {
+func (p *pass[T]) patchMeta(ctx context.Context, finalizers []string, annotations map[string]any) error {
 	body, err := json.Marshal(metadataPatch(p.have, finalizers, annotations))
 	if err != nil {
 		return err
@@ -325,9 +333,9 @@ const settleTries = 8
 
 // release takes the finalizer off, and marks the claim where there is one. A
 // conflict is settled in place: same object, same claim, again.
-func (p *pass[T]) release(ctx context.Context, annotations map[string]string) error {
+func (p *pass[T]) release(ctx context.Context, annotations map[string]any) error {
 	for try := 0; ; try++ {
-		err := p.patchMeta(ctx, withoutFinalizer(p.have, p.c.finalizerName()), annotations)
+		err := p.patchMeta(ctx, withoutFinalizer(p.have, append(p.c.formerly(), p.c.finalizerName())...), annotations)
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -340,7 +348,7 @@ func (p *pass[T]) release(ctx context.Context, annotations map[string]string) er
 			return nil
 		case rerr != nil:
 			return rerr
-		case fresh.GetUID() != p.seen.GetUID(), fresh.GetAnnotations()[p.c.claimName()] != p.have.GetAnnotations()[p.c.claimName()]:
+		case fresh.GetUID() != p.seen.GetUID(), !p.c.sameClaim(fresh, p.have):
 			return err
 		}
 		p.have = fresh
@@ -404,7 +412,7 @@ func (p *pass[T]) writeStatus(ctx context.Context) (again bool, err error) {
 			return false, err
 		}
 		if fresh.GetUID() != p.seen.GetUID() || fresh.GetGeneration() != p.seen.GetGeneration() ||
-			fresh.GetAnnotations()[c.claimName()] != p.have.GetAnnotations()[c.claimName()] {
+			!c.sameClaim(fresh, p.have) {
 			return true, nil
 		}
 		p.have = fresh

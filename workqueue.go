@@ -131,15 +131,15 @@ func (c *controller[T]) judge(ch store.Change[T]) queue.Cause {
 		return queue.Initial
 	case !ch.HasOld || old.GetUID() != obj.GetUID():
 		return queue.Change
-	case obj.GetDeletionTimestamp() != nil && c.asks.orphan(obj) && !(old.GetDeletionTimestamp() != nil && c.asks.orphan(old)):
+	case obj.GetDeletionTimestamp() != nil && c.orphans(obj) && !(old.GetDeletionTimestamp() != nil && c.orphans(old)):
 		return queue.Release
 	case (old.GetDeletionTimestamp() == nil) != (obj.GetDeletionTimestamp() == nil),
 		old.GetGeneration() != obj.GetGeneration(),
-		!c.asks.same(old, obj):
+		!c.asksSame(old, obj):
 		return queue.Change
 	case obj.GetGeneration() == 0 && contentDiffers(c.status, old, obj):
 		return queue.Change
-	case old.GetAnnotations()[c.claimName()] != obj.GetAnnotations()[c.claimName()],
+	case !c.sameClaim(old, obj),
 		hasFinalizer(old, c.finalizerName()) != hasFinalizer(obj, c.finalizerName()):
 		return queue.Change // someone else's hand on what is the library's
 	case !maps.Equal(old.GetLabels(), obj.GetLabels()), !maps.Equal(old.GetAnnotations(), obj.GetAnnotations()),
@@ -178,6 +178,7 @@ func (c *controller[T]) heard(ch store.Change[T]) {
 	if ch.By != nil && ch.By.Owner == any(c) && ch.By.Key == key {
 		return // this pass's own write, or told again without doubt when its answer is there
 	}
+	c.gone(ch)
 	if cause := c.judge(ch); cause != 0 {
 		c.queue.Add(key, cause)
 	}

@@ -59,12 +59,21 @@ func control(ctx context.Context, s settings, stderr io.Writer) error {
 		Settle:      s.settle,
 		Policy:      policy,
 		ClusterID:   s.clusterID,
+		AllowAdopt:  allowAdopt(s),
 	})
 	o := tether.RunOptions{Health: health, Hooks: collector, Logger: &log, StopTimeout: s.stopTimeout}
 	o.Lease = lease(s, k)
 	o.SingleProcess = o.Lease == nil
 	log.Info("starting", "apiServer", k.config.Host, "bookingAPI", s.bookingURL, "leaderElection", o.Lease != nil)
 	return tether.Run(ctx, k.config, o, c)
+}
+
+// allowAdopt lets a Ticket adopt what goes where it goes, if it was asked for.
+func allowAdopt(s settings) func(*v1.Ticket, tether.Observation) error {
+	if !s.allowAdopt {
+		return nil
+	}
+	return func(*v1.Ticket, tether.Observation) error { return nil }
 }
 
 // lease is the one to hold, or nil.

@@ -30,6 +30,7 @@ type settings struct {
 	callTimeout         time.Duration
 	poll                time.Duration
 	clusterID           string
+	allowAdopt          bool
 	verbosity           int
 }
 
@@ -91,6 +92,7 @@ func options() []option {
 		duration("settle", "Within which a call in the air lands or never does; at least call-timeout. [1m]", func(s *settings) *time.Duration { return &s.settle }),
 		duration("poll", "How often a booking is looked at although nothing changed. [10m]", func(s *settings) *time.Duration { return &s.poll }),
 		text("cluster-id", "ID", "This cluster's id in references. [the UID of namespace kube-system]", func(s *settings) *string { return &s.clusterID }),
+		{"allow-adopt", "BOOL", "Lets a Ticket take over a booking of the account that is no other Ticket's, by annotation. Whoever may edit Tickets can then have any of them. [false]", setAllowAdopt},
 		number("v", "How much is logged: 0 what matters, 1 each pass, 2 each step. [0]", 0, func(s *settings) *int { return &s.verbosity }),
 	}
 }
@@ -121,6 +123,13 @@ func setLeaderElect(s *settings, v string) error {
 		return fmt.Errorf("%.40q is neither true nor false", v)
 	}
 	s.leaderElect = strconv.FormatBool(b)
+	return nil
+}
+
+func setAllowAdopt(s *settings, v string) (err error) {
+	if s.allowAdopt, err = strconv.ParseBool(v); err != nil {
+		return fmt.Errorf("%.40q is neither true nor false", v)
+	}
 	return nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"time"
 
@@ -108,6 +109,32 @@ func (f *flights) Fence(ctx context.Context, t *v1.Ticket, c tether.Call) (tethe
 	return o, nil
 }
 
+// Rebind puts the booking under another reference.
+func (f *flights) Rebind(ctx context.Context, t *v1.Ticket, c tether.Call, seen tether.Observation) (tether.Observation, error) {
+	a, err := f.api.Change(ctx, c.Key, seen.ID, seen.Version, booking.Change{ClientReference: &c.Reference})
+	if err != nil {
+		return tether.Observation{}, outcome(t, err)
+	}
+	return answered(ctx, t, a), nil
+}
+
+// List is every booking of the account.
+func (f *flights) List(ctx context.Context) iter.Seq2[tether.Listed, error] {
+	return func(yield func(tether.Listed, error) bool) {
+		for b, err := range f.api.List(ctx, "") {
+			if !yield(tether.Listed{Reference: b.ClientReference, ID: b.ID, State: states[b.Status]}, err) {
+				return
+			}
+		}
+	}
+}
+
+// states are what a booking's status is to Tether.
+var states = map[booking.Status]tether.State{
+	booking.Pending: tether.Pending, booking.Confirmed: tether.Present, booking.Flown: tether.Present,
+	booking.Failed: tether.Failed, booking.Cancelled: tether.Ended,
+}
+
 func answered(ctx context.Context, t *v1.Ticket, a booking.Answer) tether.Observation {
 	if a.Replayed { // it happened; how it stands now, a look-up tells
 		return tether.Observation{State: tether.Present, ID: a.Booking.ID, Reference: a.Booking.ClientReference, Replay: true}
@@ -134,23 +161,23 @@ func observeAll(ctx context.Context, t *v1.Ticket, all []booking.Booking) tether
 
 // observe says how a booking stands, and fills status with it.
 func observe(ctx context.Context, t *v1.Ticket, b booking.Booking) tether.Observation {
-	o := tether.Observation{ID: b.ID, Reference: b.ClientReference, Version: b.Version}
+	o := tether.Observation{State: states[b.Status], ID: b.ID, Reference: b.ClientReference, Version: b.Version}
 	switch b.Status {
 	case booking.Pending:
-		o.State, o.Message = tether.Pending, "the airline has not confirmed the booking yet"
+		o.Message = "the airline has not confirmed the booking yet"
 	case booking.Confirmed:
-		o.State, o.Message = tether.Present, "booked as "+b.RecordLocator
+		o.Message = "booked as " + b.RecordLocator
 		o.Differs, o.Replace = differs(t, b)
 	case booking.Flown: // it ran its course; what is being deleted has nothing left to cancel
-		o.State, o.Reason, o.Message = tether.Present, "Flown", "the flight has been flown"
+		o.Reason, o.Message = "Flown", "the flight has been flown"
 		if t.DeletionTimestamp != nil {
 			o.State = tether.Ended
 		}
 		o.Differs, _ = differs(t, b)
 	case booking.Failed:
-		o.State, o.Reason, o.Message = tether.Failed, "NotConfirmed", "the airline did not confirm the booking; change the ticket to book anew"
+		o.Reason, o.Message = "NotConfirmed", "the airline did not confirm the booking; change the ticket to book anew"
 	case booking.Cancelled:
-		o.State, o.Reason, o.Message = tether.Ended, "Cancelled", "the booking was cancelled at the booking site"
+		o.Reason, o.Message = "Cancelled", "the booking was cancelled at the booking site"
 		if b.Cancellation != nil && b.Cancellation.By == booking.ByAirline {
 			o.Reason, o.Message = "CancelledByAirline", "the airline cancelled the booking"
 		}

@@ -230,8 +230,6 @@ func TestWhatIsWrongWithATicketIsNamed(t *testing.T) {
 		`spec.onLost: "Forget"`:     func(t *v1.Ticket) { t.Spec.OnLost = "Forget" },
 		"spec.deletionPolicy":       func(t *v1.Ticket) { t.Spec.DeletionPolicy = "cancel" },
 		`spec.replace: "Both"`:      func(t *v1.Ticket) { t.Spec.Replace = "Both" },
-		"spec.onLost: Recreate":     func(t *v1.Ticket) { t.Spec.OnLost = v1.OnLostRecreate },
-		"spec.replace: DeleteFirst": func(t *v1.Ticket) { t.Spec.Replace = v1.ReplaceDeleteFirst },
 	} {
 		tk := smallest()
 		change(tk)

@@ -72,17 +72,5 @@ func mistakes(t *v1.Ticket, now time.Time) []string {
 			say("spec.%s: %.20q is neither %s", word.field, word.value, strings.Join(word.known, " nor "))
 		}
 	}
-	return append(wrong, unsupported(s)...)
-}
-
-// unsupported is what a Ticket can say and this controller cannot do yet.
-func unsupported(s v1.TicketSpec) []string {
-	var wrong []string
-	if s.OnLost == v1.OnLostRecreate {
-		wrong = append(wrong, "spec.onLost: Recreate is not supported yet; set Report")
-	}
-	if s.Replace == v1.ReplaceDeleteFirst {
-		wrong = append(wrong, "spec.replace: DeleteFirst is not supported yet; set CreateFirst")
-	}
 	return wrong
 }

@@ -33,6 +33,7 @@ type Claim struct {
 	Window    time.Duration
 	Scope     string
 	Time      int64 // Unix seconds of the first call with this key
+	Term      int64 // Unix nanoseconds of when the term began that last took the claim up
 	Answered  Answered
 	Released  bool
 
@@ -66,13 +67,14 @@ type wire struct {
 	Window      string   `json:"window"`
 	Scope       string   `json:"scope,omitempty"`
 	Time        string   `json:"time,omitempty"`
+	Term        int64    `json:"term,omitempty,string"`
 	Answered    Answered `json:"answered,omitzero"`
 	Released    bool     `json:"released,omitempty"`
 }
 
 var known = func() map[string]bool {
 	all := wire{
-		Namespace: "x", Holder: "x", Next: 1, ID: "x", Seen: true, Scope: "x", Time: "x",
+		Namespace: "x", Holder: "x", Next: 1, ID: "x", Seen: true, Scope: "x", Time: "x", Term: 1,
 		Answered: Answered{Adopt: "x"}, Released: true,
 	}
 	raw, err := json.Marshal(all)
@@ -134,7 +136,7 @@ func (w wire) claim() (Claim, error) {
 	c := Claim{
 		V: w.V, Controller: w.Controller, Cluster: w.Cluster, Namespace: w.Namespace, Name: w.Name, UID: w.UID,
 		Owner: w.Owner, Holder: w.Holder, Incarnation: w.Incarnation, Attempt: w.Attempt, Next: w.Next, ID: w.ID,
-		Seen: w.Seen, Guarantee: w.Guarantee, Scope: w.Scope, Answered: w.Answered, Released: w.Released,
+		Seen: w.Seen, Guarantee: w.Guarantee, Scope: w.Scope, Term: w.Term, Answered: w.Answered, Released: w.Released,
 	}
 	switch {
 	case c.Incarnation < 1:
@@ -170,7 +172,7 @@ func (c Claim) String() string {
 	w := wire{
 		V: c.V, Controller: c.Controller, Cluster: c.Cluster, Namespace: c.Namespace, Name: c.Name, UID: c.UID,
 		Owner: c.Owner, Holder: c.Holder, Incarnation: c.Incarnation, Attempt: c.Attempt, Next: c.Next, ID: c.ID,
-		Seen: c.Seen, Guarantee: c.Guarantee, Window: c.Window.String(), Scope: c.Scope, Answered: c.Answered,
+		Seen: c.Seen, Guarantee: c.Guarantee, Window: c.Window.String(), Scope: c.Scope, Term: c.Term, Answered: c.Answered,
 		Released: c.Released,
 	}
 	if c.Time != 0 {

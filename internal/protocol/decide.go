@@ -89,6 +89,8 @@ func (v *View) claim() (Step, bool) {
 			return v.noClaim(true)
 		}
 		return stalled(ReasonForeignClaim, fmt.Sprintf("the claim belongs to %s/%s in cluster %q; to book anew for this object, annotate it with new: %q", c.Namespace, c.Name, c.Cluster, c.UID)), true
+	case c.Scope != "" && v.Outside.Scope != "" && c.Scope != v.Outside.Scope: // 7
+		return stalled(ReasonScopeChanged, fmt.Sprintf("the credentials reach %q, and what stands outside was made in %q, where absence cannot be seen; give the former credentials back", v.Outside.Scope, c.Scope)), true
 	}
 	next, warning, note := c, "", ""
 	if c.Owner != o.UID { // 7
@@ -107,10 +109,10 @@ func (v *View) claim() (Step, bool) {
 		v.Claim = next
 		return Step{}, false
 	}
-	if next == c && o.Finalizer {
+	switch {
+	case next == c && o.Finalizer && !o.FormerName:
 		return Step{}, false
-	}
-	if next == c { // without it a deletion would not wait for what stands outside
+	case next == c && !o.FormerName: // without it a deletion would not wait for what stands outside
 		warning, note = WarningFinalizerRemoved, "someone took the finalizer off; it was put back"
 	}
 	return Step{Do: WriteClaim, Claim: next, Warning: warning, Note: note}, true
@@ -123,7 +125,8 @@ func (v *View) ownCluster(c Claim) bool {
 // Own tells whether a claim is this controller's, for an object of this name
 // (rule 6).
 func (v *View) Own(c Claim) bool {
-	return v.ownCluster(c) && c.Controller == v.Identity.Controller && c.Namespace == v.Object.Namespace && c.Name == v.Object.Name
+	return v.ownCluster(c) && (c.Controller == v.Identity.Controller || slices.Contains(v.FormerNames, c.Controller)) &&
+		c.Namespace == v.Object.Namespace && c.Name == v.Object.Name
 }
 
 // remembers: there is a claim to put back. One that is not own is left alone where
@@ -153,12 +156,11 @@ func (v *View) noClaim(dropped bool) (Step, bool) {
 	if dropped {
 		v.Claim.Answered.New = v.Ask.New
 	}
-	w := v.walk(1)
-	if w.next != nil {
-		return *w.next, true
-	}
+	w, ok := v.walk(1)
 	found := v.Claim
 	switch {
+	case !ok:
+		return v.first, true
 	case len(w.live) > 1:
 		found.Incarnation, found.Next, found.ID, found.Seen = w.live[0].Own, w.live[1].Own, w.live[0].ID, true
 	case len(w.live) == 1:

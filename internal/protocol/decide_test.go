@@ -53,6 +53,7 @@ func standing() View {
 		Claim:    Claim{V: 1, Controller: "d/c", Cluster: "here", Namespace: "ns", Name: "n", UID: "u", Owner: "u", Holder: "ns/lease", Incarnation: 1, Attempt: 1},
 	}
 	v.Memory = Memory{}.Meet(v.Claim, v.Status, epoch.Add(-time.Hour))
+	v.Memory.Patched = true
 	return v
 }
 
@@ -115,9 +116,6 @@ func TestEachRuleDecidesWhatItSays(t *testing.T) {
 		{name: "8 … and two stand", view: newborn(), change: func(v *View) { v.Object.Age = time.Hour }, sights: map[int]Sight{1: booked, 2: {State: Present, ID: "b2", Own: 2}}, do: WriteClaim, reason: WarningClaimRebuilt, check: func(s Step) bool { return s.Claim.Incarnation == 1 && s.Claim.Next == 2 && s.Claim.ID == "b1" }},
 		{name: "8 finalizer removed", view: standing(), change: func(v *View) { v.Object.Finalizer = false }, do: WriteClaim, check: func(s Step) bool { return s.Claim == standing().Claim && s.Warning == WarningFinalizerRemoved }},
 		{name: "8 lost", view: newborn(), change: func(v *View) { v.Object.Age, v.Object.Finalizer = time.Hour, true }, do: Finish, reason: ReasonClaimLost},
-		{name: "a policy that is not built", view: standing(), change: func(v *View) { v.Policy.DeleteFirst = true }, do: Finish, reason: ReasonUnsupportedPolicy},
-		{name: "another policy that is not built", view: standing(), change: func(v *View) { v.Policy.Recreate = true }, do: Finish, reason: ReasonUnsupportedPolicy},
-		{name: "… which keeps nothing from being deleted", view: standing(), change: func(v *View) { v.Policy.Recreate, v.Object.Deleting = true, true }, sights: map[int]Sight{1: booked}, do: Delete},
 		{name: "9 adopt", view: standing(), change: func(v *View) { v.Ask.Adopt = "b9" }, do: Finish, reason: ReasonCannotAdopt},
 		{name: "11 another's thing", view: standing(), change: func(v *View) { v.Status.ID = "b9" }, sights: map[int]Sight{99: {State: Present, ID: "b9"}}, do: Finish, reason: ReasonTakenOver},
 		{name: "11 … beside the own one", view: standing(), change: func(v *View) { v.Status.ID = "b9" }, sights: map[int]Sight{1: booked, 99: {State: Present, ID: "b9"}}, do: Finish, check: func(s Step) bool { return s.End.Verdict == AsWanted }},
@@ -139,7 +137,9 @@ func TestEachRuleDecidesWhatItSays(t *testing.T) {
 		}, do: WriteClaim, check: func(s Step) bool { return s.Claim.Answered.ReconcileAt == "now" }},
 		{name: "15 two for one: replace", view: standing(), sights: map[int]Sight{1: {State: Present, ID: "b1", Own: 1, Differs: true, Replace: true}}, do: WriteClaim, check: func(s Step) bool { return s.Claim.Next == 2 && s.Claim.ID == "b1" && s.Claim.Incarnation == 1 }},
 		{name: "16 fresh", view: standing(), change: func(v *View) { v.Memory.Fresh, v.Memory.Read = true, true }, do: Create},
-		{name: "17 later", view: standing(), sights: map[int]Sight{2: {State: Present, ID: "b2", Own: 2}}, do: Finish, reason: ReasonLaterIncarnation},
+		{name: "17 later", view: standing(), change: func(v *View) { v.Outside.Fence = false }, sights: map[int]Sight{2: {State: Present, ID: "b2", Own: 2}}, do: WriteClaim, check: func(s Step) bool { return s.Claim.Incarnation == 2 && s.Claim.Next == 0 && s.Claim.Seen }},
+		{name: "17 … beside this one", view: standing(), sights: map[int]Sight{1: booked, 2: {State: Present, ID: "b2", Own: 2}}, do: WriteClaim, check: func(s Step) bool { return s.Claim.Incarnation == 1 && s.Claim.Next == 2 && s.Claim.ID == "b1" }},
+		{name: "17 … and this one not closed", view: standing(), change: func(v *View) { v.Term = epoch }, sights: map[int]Sight{2: {State: Present, ID: "b2", Own: 2}}, do: Fence},
 		{name: "18 pending", view: standing(), sights: map[int]Sight{1: {State: Pending, ID: "b1", Own: 1}}, do: Finish, reason: ReasonPending},
 		{name: "18 differs", view: standing(), sights: map[int]Sight{1: {State: Present, ID: "b1", Own: 1, Differs: true}}, do: Update},
 		{name: "18 drift to report", view: standing(), change: func(v *View) {
@@ -153,6 +153,7 @@ func TestEachRuleDecidesWhatItSays(t *testing.T) {
 		}, sights: map[int]Sight{1: {State: Present, ID: "b1", Own: 1, Differs: true}}, do: Finish, reason: ReasonPerpetualDiff},
 		{name: "19 closed", view: standing(), sights: map[int]Sight{1: {State: Closed}}, do: WriteClaim, check: func(s Step) bool { return s.Claim.Incarnation == 2 && s.Claim.Attempt == 1 }},
 		{name: "20 absent, never seen", view: standing(), do: Create},
+		{name: "20 … by a guarded PATCH first", view: standing(), change: func(v *View) { v.Memory.Patched = false }, do: WriteClaim, check: func(s Step) bool { return s.Claim.Term == epoch.Add(-time.Hour).UnixNano() }},
 		{name: "20 … look-ups only, before a window", view: standing(), change: func(v *View) { v.Outside.Guarantee, v.Term = LookupOnly, epoch }, do: Finish, reason: ReasonSettling},
 		{name: "20 … the claim was just changed", view: standing(), change: func(v *View) { v.Memory.Changed = epoch.Add(-time.Second) }, do: Finish, reason: ReasonSettling},
 		{name: "21 failed now", view: standing(), change: func(v *View) { v.Status.ObservedGeneration = 3 }, sights: map[int]Sight{1: {State: Failed, ID: "b1", Own: 1}}, do: Finish, reason: "Failed"},

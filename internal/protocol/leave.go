@@ -1,137 +1,116 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
-// leave is rule 13: the object is being deleted.
+// leave is rule 13: the object is being deleted. What is live is cancelled, every
+// incarnation closed, and all looked at again; nothing is made in order to be
+// cancelled.
 func (v *View) leave() Step {
 	c, m := v.Claim, v.Memory
 	switch {
-	case v.Policy.Retain && c.Next == 0:
-		return v.release(EventRetained, "released; what stands outside stays, as the policy says")
-	case v.Outside.Guarantee == None && v.Status.ID == "" && v.Claimed && !m.Known: // 12
-		return stalled(ReasonOutcomeUnknown, "a create may have been sent, and nobody can tell what came of it: look at the outside, then release the object with the orphan annotation")
 	case !m.Changed.IsZero() && !v.passed(m.Changed):
 		return v.waiting(ReasonDeleting, "the claim was changed by someone else: a call made under it may still land", m.Changed)
 	case m.Known && m.Created.IsZero():
 		return v.release("", "") // nothing was ever sent
+	case v.guarantee() == None && v.Claimed && !m.Known && !v.told(): // 12
+		asked := fmt.Sprintf("%d.%d=", max(c.Incarnation, c.Next), c.Attempt)
+		return stalled(ReasonOutcomeUnknown, fmt.Sprintf("a create may have been sent, and nobody can tell what came of it: look at the outside, and annotate the object with outcome: %q or %q, or release it with the orphan annotation",
+			asked+"happened:<id>", asked+"did-not-happen"))
+	case v.Policy.Retain && c.Next == 0 && (!v.Outside.Rebind || v.answered(Rebind, 0) != nil):
+		return v.retain()
 	}
-	live, ends, first := v.standing()
-	if first != nil {
-		return *first
+	found, ok := v.standing()
+	if !ok {
+		return v.first
 	}
-	if s, ends := v.end(live); ends {
-		return s
-	}
-	if v.seen() && len(ends) == 0 && !v.answered(Delete) && (m.Absent.IsZero() || !v.passed(m.Absent)) {
-		return v.vanishing()
-	}
-	for n := c.Incarnation; n <= max(c.Incarnation, c.Next); n++ {
-		if !v.closed(n) {
-			return v.close(n)
+	keep := v.keeps(found)
+	for _, s := range found {
+		if s.State.Live() && s.Own != keep {
+			return v.end(s, ReasonDeleting)
 		}
 	}
-	return v.release("", "")
+	if v.seen() && len(found) == 0 {
+		if s, needed := v.proof(); needed {
+			s.End.Message = fmt.Sprintf("%q: %s", v.Status.ID, s.End.Message)
+			return s
+		}
+	}
+	last := max(c.Incarnation, c.Next)
+	for _, s := range found {
+		last = max(last, s.Own)
+	}
+	if s, needed := v.close(c.Incarnation, last); needed {
+		return s
+	}
+	if !v.Policy.Retain {
+		return v.release("", "")
+	}
+	for _, s := range found { // what stays gets a reference that no later object derives
+		if s.Own == keep && s.State.Live() && v.Outside.Rebind && v.answered(Rebind, 0) == nil {
+			return v.effect(Step{Do: Rebind, ID: s.ID, Sight: s})
+		}
+	}
+	return v.retain()
 }
 
-// standing is what is found of this object: where all is known, by the ids and
-// references of the claim alone, and the cancel's own answer is the last look.
-func (v *View) standing() ([]Sight, map[int]Sight, *Step) {
+func (v *View) retain() Step {
+	return v.release(EventRetained, "released; what stands outside stays, as the policy says")
+}
+
+// told: where nothing can be looked up, the id is known, or a person has said what
+// came of the create.
+func (v *View) told() bool {
+	c := v.Claim
+	asked := fmt.Sprintf("%d.%d=", max(c.Incarnation, c.Next), c.Attempt)
+	answer, ok := strings.CutPrefix(v.Ask.Outcome, asked)
+	if id, happened := strings.CutPrefix(answer, "happened:"); ok && happened && v.Status.ID == "" {
+		v.Status.ID = id
+	}
+	return ok || v.Status.ID != "" && (v.Status.ID != c.ID || v.Memory.Unsent) || v.Memory.Attempted && v.Memory.Spent
+}
+
+// standing is what is found of this object, oldest first: where all is known, the
+// claim's incarnations alone, and the cancel's own answer is the last look.
+func (v *View) standing() ([]Sight, bool) {
 	c := v.Claim
 	if !v.Memory.Known {
-		if v.cancelled() && v.Outside.Fence && !v.closed(c.Incarnation) {
-			return nil, map[int]Sight{c.Incarnation: {}}, nil // to the fence; all is looked at again after it
+		if l := v.answered(Delete, c.Incarnation); l != nil && !l.State.Live() && v.Outside.Fence && !v.closed(c.Incarnation) {
+			return []Sight{l.Sight}, true // to the fence; all is looked at again after it
 		}
-		w := v.walk(c.Incarnation)
-		if w.next == nil && len(w.ends) == 0 && v.Status.ID != "" {
-			return v.standingByID(w)
-		}
-		return w.live, w.ends, w.next
+		w, ok := v.walk(c.Incarnation)
+		return w.found, ok
 	}
-	var live []Sight
-	ends := map[int]Sight{}
-	for n := c.Incarnation; n <= max(c.Incarnation, c.Next); n++ {
-		find := v.sightOf
-		if n == c.Incarnation && c.Next != 0 {
-			find = func(int) (*Sight, Step) { return v.oldSight() }
-		}
-		s, first := find(n)
-		if s == nil {
-			return nil, nil, &first
-		}
-		if !s.State.missing() {
-			ends[n] = *s
-		}
-		if s.State.Live() {
-			live = append(live, *s)
-		}
-	}
-	return live, ends, nil
-}
-
-// standingByID looks by the id in status when the walk found nothing: look-ups by
-// reference may lag, look-ups by id do not.
-func (v *View) standingByID(w walked) ([]Sight, map[int]Sight, *Step) {
-	l := v.byID(v.Status.ID)
-	switch {
-	case l == nil:
-		return nil, nil, &Step{Do: LookUp, ID: v.Status.ID}
-	case l.Failed:
-		s := finish(CannotSay, "", "")
-		return nil, nil, &s
-	case l.Own == 0 || l.State.missing():
-		return w.live, w.ends, nil
-	case l.State.Live():
-		w.live = append(w.live, l.Sight)
-	}
-	w.ends[l.Own] = l.Sight
-	return w.live, w.ends, nil
-}
-
-// cancelled: a delete was answered in this pass, and what it ended is not live.
-func (v *View) cancelled() bool {
-	for _, l := range v.Looks {
-		if l.Answer == Delete {
-			return !l.Failed && !l.State.Live()
-		}
-	}
-	return false
-}
-
-// end cancels what is live, one at a time. With Retain the one that rule 15 would
-// keep stays.
-func (v *View) end(live []Sight) (Step, bool) {
-	keep := 0
-	if v.Policy.Retain {
-		keep = v.Claim.Incarnation
-		for _, s := range live {
-			if s.Own == v.Claim.Next && s.State == Present {
-				keep = s.Own
-			}
-		}
-	}
-	for _, s := range live {
-		if s.Own == keep && keep != 0 {
+	var found []Sight
+	for _, n := range []int{c.Incarnation, c.Next} {
+		if n == 0 {
 			continue
 		}
-		for _, l := range v.Looks {
-			if l.Answer == Delete && l.Incarnation == s.Own {
-				return finish(Working, ReasonDeleting, "the cancellation is under way: "+s.Message), true
-			}
+		s, ok := v.find(n)
+		if !ok {
+			return nil, false
 		}
-		return v.effect(Step{Do: Delete, Incarnation: s.Own, ID: s.ID, Sight: s}), true
+		if s.Own = n; !s.State.missing() {
+			found = append(found, s)
+		}
 	}
-	return Step{}, false
+	return found, true
 }
 
-// vanishing: status has an id that is not found. Absence is looked at twice.
-func (v *View) vanishing() Step {
-	message := fmt.Sprintf("%q is not found outside; absence is looked at twice, a window apart", v.Status.ID)
-	if v.Memory.Absent.IsZero() {
-		s := finish(Waiting, ReasonVerifyingAbsence, message)
-		s.End.After = v.window()
-		return s
+// keeps is the incarnation that stays where the policy retains: the one that rule
+// 15 would keep. Zero for none.
+func (v *View) keeps(found []Sight) int {
+	if !v.Policy.Retain {
+		return 0
 	}
-	return v.waiting(ReasonVerifyingAbsence, message, v.Memory.Absent)
+	for _, s := range found {
+		if s.Own == v.Claim.Next && s.State == Present {
+			return s.Own
+		}
+	}
+	return v.Claim.Incarnation
 }
 
 func (v *View) release(event, note string) Step {

@@ -8,13 +8,16 @@ import "time"
 type Memory struct {
 	Claim    Claim // the last one written, or the first one read
 	HasClaim bool
+	Tried    Claim     // one that was sent, and whose answer was lost: it may land yet
 	Read     bool      // there was a consistent read in this term; a guarded PATCH is one
+	Patched  bool      // … a guarded PATCH: no write of a term before may land any more
 	Met      time.Time // when the object came into view with a claim of someone else's
 	Changed  time.Time // when someone else last changed the claim
 	Took     time.Time // when the claim was last taken from another holder
 
-	Fresh bool // the claim was written on a newborn, or for a next incarnation, and no call was made with it
-	Known bool // born here, every claim on it written here, each call answered: nothing is in the air
+	Fresh  bool // the claim was written on a newborn, or for a next incarnation, and no call was made with it
+	Unsent bool // this attempt was written here, and no call was made with it
+	Known  bool // born here, every claim on it written here, each call answered: nothing is in the air
 
 	Attempted  bool      // whether this attempt's key is spent is known here
 	Spent      bool      // … and it is
@@ -23,6 +26,7 @@ type Memory struct {
 	Sent       int64     // generation of the last create
 	Refused    int       // changes that were refused
 	Corrected  int       // drift corrections in a row
+	Recreated  int       // times in a row that it was lost and made anew
 
 	Rejected        string // a Terminal rejection, by reason; "" for none
 	RejectedMessage string
@@ -83,13 +87,28 @@ func (m Memory) Meet(c Claim, s Status, now time.Time) Memory {
 	return m
 }
 
+// Trying notes a claim right before it is sent.
+func (m Memory) Trying(c Claim) Memory {
+	m.Tried = c
+	return m
+}
+
+// Heard notes a claim that was read. One that this process sent, and took for lost,
+// is its own, and nobody's hand.
+func (m Memory) Heard(c Claim) Memory {
+	if m.HasClaim && c != m.Claim && c == m.Tried {
+		m.Claim, m.Tried, m.Fresh, m.Unsent, m.Known = c, Claim{}, false, false, false
+	}
+	return m
+}
+
 // Wrote notes a claim that this process wrote. before is the one it replaced, if
 // there was one.
 func (m Memory) Wrote(s Step, had bool, before Claim, now time.Time) Memory {
 	after := s.Claim
 	switch {
 	case s.Birth:
-		m.Fresh, m.Known = true, true
+		m.Fresh, m.Unsent, m.Known = true, true, true
 	case had && !after.Seen && (after.Next > max(before.Next, before.Incarnation) || after.Next == 0 && before.Next == 0 && after.Incarnation > before.Incarnation):
 		m.Fresh = true // the incarnation after one that was never rebuilt
 	case had && before.Incarnation == after.Incarnation && before.Attempt == after.Attempt && before.Next == after.Next:
@@ -98,25 +117,30 @@ func (m Memory) Wrote(s Step, had bool, before Claim, now time.Time) Memory {
 		m.Fresh = false
 	}
 	if s.Warning == WarningClaimChanged {
-		m.Changed, m.Known, m.Fresh = now, false, false
+		m.Changed, m.Known, m.Fresh, m.Unsent = now, false, false, false
 	}
 	if s.Warning == WarningHolderChanged {
-		m.Took, m.Changed, m.Known, m.Fresh = now, now, false, false
+		m.Took, m.Changed, m.Known, m.Fresh, m.Unsent = now, now, false, false, false
 	}
 	if !had || before.Attempt != after.Attempt || before.Incarnation != after.Incarnation || before.Next != after.Next {
-		m.Attempted, m.Spent = true, false
+		m.Attempted, m.Spent, m.Unsent = true, false, had || s.Birth
 		m.Rejected = ""
 	}
-	m.Claim, m.HasClaim, m.Read = after, true, true
+	if s.Recreate {
+		m.Recreated++
+	}
+	m.Claim, m.HasClaim, m.Read, m.Patched, m.Tried = after, true, true, true, Claim{}
 	return m
 }
 
 // Sending notes an effect right before it is sent.
 func (m Memory) Sending(s Step, generation int64, now time.Time) Memory {
-	m.Fresh = false
+	if s.Do != Fence || s.ID == "" { // a fence of what is to be adopted is none of this incarnation
+		m.Fresh = false
+	}
 	m.Unanswered = now // until it is answered
 	if s.Do == Create {
-		m.Created, m.Sent = now, generation
+		m.Created, m.Sent, m.Unsent = now, generation, false
 	}
 	return m
 }
@@ -148,7 +172,7 @@ func (m Memory) Ended(s Step, o Outcome, before Memory, now time.Time) Memory {
 		if s.Do == Update || s.Do == Delete {
 			m.Refused++
 		}
-	case s.Do == Fence:
+	case s.Do == Fence && s.ID == "":
 		if !m.fenced(s.Incarnation) {
 			copy(m.fences[:], m.fences[1:])
 			m.fences[len(m.fences)-1] = s.Incarnation
@@ -178,10 +202,12 @@ func (m Memory) Finished(e End, now time.Time) Memory {
 	case e.Verdict == AsWanted:
 		m.Absent = time.Time{}
 		if e.Looked {
-			m.Corrected = 0
+			m.Corrected, m.Recreated = 0, 0
 		}
 	case e.Live:
 		m.Absent = time.Time{}
+	case e.Often:
+		m.Recreated = recreatedInARow
 	}
 	return m
 }

@@ -7,7 +7,6 @@ const (
 	ReasonUnreadable        = "Unreadable"
 	ReasonObserveOnly       = "ObserveOnly"
 	ReasonClaimStripped     = "ClaimStripped"
-	ReasonUnsupportedPolicy = "UnsupportedPolicy"
 	ReasonPending           = "Pending"
 	ReasonReplacing         = "Replacing"
 	ReasonDeleting          = "Deleting"
@@ -24,7 +23,7 @@ const (
 	ReasonTakenOver         = "TakenOver"
 	ReasonAmbiguous         = "Ambiguous"
 	ReasonOutcomeUnknown    = "OutcomeUnknown"
-	ReasonLaterIncarnation  = "LaterIncarnation"
+	ReasonScopeChanged      = "ScopeChanged"
 	ReasonLost              = "Lost"
 	ReasonEnded             = "Ended"
 	ReasonPerpetualDiff     = "PerpetualDiff"
@@ -32,11 +31,11 @@ const (
 )
 
 var ownReasons = map[string]bool{
-	ReasonPaused: true, ReasonUnreadable: true, ReasonObserveOnly: true, ReasonClaimStripped: true, ReasonUnsupportedPolicy: true, ReasonPending: true, ReasonReplacing: true, ReasonDeleting: true, ReasonSettling: true,
+	ReasonPaused: true, ReasonUnreadable: true, ReasonObserveOnly: true, ReasonClaimStripped: true, ReasonPending: true, ReasonReplacing: true, ReasonDeleting: true, ReasonSettling: true,
 	ReasonVerifyingAbsence: true, ReasonInvalidAnnotation: true, ReasonInvalidClaim: true, ReasonNewerClaim: true,
 	ReasonForeignClaim: true, ReasonClusterIDChanged: true, ReasonTwoControllers: true, ReasonClaimLost: true,
 	ReasonCannotAdopt: true, ReasonTakenOver: true, ReasonAmbiguous: true, ReasonOutcomeUnknown: true,
-	ReasonLaterIncarnation: true, ReasonLost: true, ReasonEnded: true, ReasonPerpetualDiff: true, ReasonDiffers: true,
+	ReasonScopeChanged: true, ReasonLost: true, ReasonEnded: true, ReasonPerpetualDiff: true, ReasonDiffers: true,
 }
 
 // OwnReason tells whether the protocol gives this reason itself.

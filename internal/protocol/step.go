@@ -16,12 +16,13 @@ const (
 	Create
 	Update
 	Delete
-	Fence
+	Fence  // no create with the reference of Incarnation, or of the thing ID, any more
+	Rebind // the thing ID gets the reference of Incarnation; 0: one that no object derives
 )
 
 // String is the action's name in logs and transcripts.
 func (a Action) String() string {
-	return [...]string{"finish", "read", "claim", "record", "release", "look", "create", "update", "delete", "fence"}[a]
+	return [...]string{"finish", "read", "claim", "record", "release", "look", "create", "update", "delete", "fence", "rebind"}[a]
 }
 
 // Effect tells whether the step acts on the outside.
@@ -37,6 +38,7 @@ type Step struct {
 	ID          string // LookUp by id, Record, and where known Update and Delete
 	Sight       Sight  // Update, Delete: what was observed
 	Drift       bool   // Update: nobody asked for it, the outside moved
+	Recreate    bool   // WriteClaim: for what was lost
 	Warning     string // an Event to emit when it is done, "" for none: reason
 	Note        string // its text
 	End         End
@@ -75,6 +77,8 @@ type End struct {
 	After   time.Duration // Waiting
 	Live    bool          // something is live outside: polls go on
 	Looked  bool          // AsWanted: by a look, not by the answer of an effect
+	Lost    bool          // what stood is over, though nobody here ended it
+	Often   bool          // … with too much else, or too often: it stays so
 }
 
 func finish(verdict Verdict, reason, message string) Step {

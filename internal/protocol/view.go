@@ -20,6 +20,15 @@ func (g Guarantee) String() string {
 	return [...]string{"", "UniqueReference", "UniqueLiveReference", "IdempotencyKeys", "LookupOnly", "None"}[g]
 }
 
+func guaranteeNamed(name string) Guarantee {
+	for g := UniqueReference; g <= None; g++ {
+		if g.String() == name {
+			return g
+		}
+	}
+	return NoGuarantee
+}
+
 // protects tells whether a create that is sent twice takes effect once.
 func (g Guarantee) protects() bool { return g >= UniqueReference && g <= IdempotencyKeys }
 
@@ -56,9 +65,10 @@ type Sight struct {
 	ID      string
 	Own     int // the incarnation whose derived reference the outside tells; 0: not own
 	Version string
-	Replay  bool // proves that it happened, not how it stands
-	Differs bool // not as spec says
-	Replace bool // … and it cannot be changed in place
+	Replay  bool   // proves that it happened, not how it stands
+	Differs bool   // not as spec says
+	Replace bool   // … and it cannot be changed in place
+	Refused string // why it may not be adopted; asked only where an annotation asks for it
 	Reason  string
 	Message string
 }
@@ -84,6 +94,7 @@ type Object struct {
 	Finalizer  bool          // ours is on it
 	Age        time.Duration // against the API server's clock; negative counts as old
 	OwnerLives bool          // the claim's owner is another object, alive in this controller's view
+	FormerName bool          // claim or finalizer stand under a former name of this controller
 }
 
 // Ask is what people ask by annotation.
@@ -111,13 +122,12 @@ type Status struct {
 
 // Policy is the author's wish for one object.
 type Policy struct {
-	Retain       bool // at deletion the thing outside stays
-	ReportDrift  bool
-	IgnoreDrift  bool
-	ObserveOnly  bool
-	DeleteFirst  bool
-	Recreate     bool
-	DriftCorrect int // corrections in a row that may fail to stick [3]
+	Retain      bool // at deletion the thing outside stays
+	ReportDrift bool
+	IgnoreDrift bool
+	ObserveOnly bool
+	DeleteFirst bool
+	Recreate    bool
 }
 
 // Outside is what the author said of it.
@@ -125,28 +135,34 @@ type Outside struct {
 	Guarantee   Guarantee
 	KeyLifetime time.Duration // 0: for ever
 	Fence       bool          // the External is a Fencer
+	Rebind      bool          // … a Rebinder
+	Scope       string        // what the credentials for this object reach; "" where no Scoper tells
 	Settle      time.Duration
+	Losses      int // of this controller's objects, within a window
 }
 
 // View is all that a decision is made from.
 type View struct {
-	Now      time.Time
-	Identity Identity
-	Former   []string // cluster ids that were this cluster's
-	Holder   string
-	Term     time.Time // when it began
-	Object   Object
-	Claim    Claim
-	Claimed  bool   // there is a claim annotation
-	BadClaim string // why it is none that this program may use
-	Newer    bool   // … because a newer program wrote it
-	Ask      Ask
-	Invalid  string // what the Validator says; "" for nothing
-	Status   Status
-	Policy   Policy
-	Outside  Outside
-	Memory   Memory
-	Looks    []Look // of this pass, since the last effect, wait or newer object
+	Now         time.Time
+	Identity    Identity
+	Former      []string // cluster ids that were this cluster's
+	FormerNames []string // what the controller was called before
+	Holder      string
+	Term        time.Time // when it began
+	Object      Object
+	Claim       Claim
+	Claimed     bool   // there is a claim annotation
+	BadClaim    string // why it is none that this program may use
+	Newer       bool   // … because a newer program wrote it
+	Ask         Ask
+	Invalid     string // what the Validator says; "" for nothing
+	Status      Status
+	Policy      Policy
+	Outside     Outside
+	Memory      Memory
+	Looks       []Look // of this pass, since the last effect, wait or newer object
+
+	first Step // what a find or a walk needs first
 }
 
 func (v *View) window() time.Duration { return max(v.Outside.Settle, v.Claim.Window) }
@@ -191,7 +207,7 @@ func (v *View) birth() Claim {
 		V: Version, Controller: v.Identity.Controller, Cluster: v.Identity.Cluster,
 		Namespace: v.Object.Namespace, Name: v.Object.Name, UID: v.Object.UID, Owner: v.Object.UID,
 		Holder: v.Holder, Incarnation: 1, Attempt: 1, Guarantee: v.Outside.Guarantee.String(), Window: v.Outside.Settle,
-		Time: v.Now.Unix(),
+		Scope: v.Outside.Scope, Time: v.Now.Unix(),
 	}
 }
 
@@ -200,11 +216,41 @@ func (v *View) seen() bool {
 	return v.Claim.Seen || v.Status.ID != "" && v.Status.ID != v.Claim.ID
 }
 
+// guarantee is what counts: the outside's, or the one under which the claim's
+// incarnation was last sent, where that is weaker and not closed yet. Keys protect
+// until their lifetime less a window is over.
+func (v *View) guarantee() Guarantee {
+	g := v.Outside.Guarantee
+	if was := guaranteeNamed(v.Claim.Guarantee); was > g && !v.closed(v.Claim.Incarnation) {
+		g = was
+	}
+	if o := v.Outside; g == IdempotencyKeys && o.KeyLifetime > 0 && v.Claim.Time != 0 &&
+		v.Now.Unix()-v.Claim.Time >= int64((o.KeyLifetime-v.window()).Seconds()) {
+		return LookupOnly
+	}
+	return g
+}
+
+// guaranteeToWrite is what a claim that goes on says.
+func (v *View) guaranteeToWrite(c Claim) string {
+	if was := guaranteeNamed(c.Guarantee); was > v.Outside.Guarantee && c.Incarnation == v.Claim.Incarnation && !v.closed(c.Incarnation) {
+		return c.Guarantee
+	}
+	return v.Outside.Guarantee.String()
+}
+
+// Learns is rule 10: whether the id of what was seen belongs into status. That of
+// a replacement is recorded by rule 15 alone.
+func (v *View) Learns(s Sight) bool {
+	return s.ID != "" && s.State >= Pending && s.State != Ambiguous && v.Claim.Next == 0 && !v.Object.Deleting &&
+		(s.Own == v.Claim.Incarnation || v.Outside.Guarantee == None)
+}
+
 // closed: no create of this incarnation can take effect any more.
 func (v *View) closed(incarnation int) bool {
 	m := v.Memory
-	if m.Known || m.fenced(incarnation) {
-		return true
+	if m.Known || m.fenced(incarnation) || v.Outside.Fence {
+		return m.Known || m.fenced(incarnation) // what can be closed is not waited for: a call may land ever so late
 	}
 	_, unsettled := v.unsettled()
 	return !unsettled && (m.Unanswered.IsZero() || v.passed(m.Unanswered))

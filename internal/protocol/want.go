@@ -1,23 +1,42 @@
 package protocol
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // want answers rules 9 to 21 for an object that is wanted.
 func (v *View) want() Step {
-	c, m := v.Claim, v.Memory
+	s := v.wanted()
+	if stray := v.stray(); stray != "" && s.Do == Finish && s.End.Verdict == AsWanted {
+		live := s.End.Live
+		s = stalled(ReasonInvalidAnnotation, "the annotation "+stray+" answers no open question; take it off")
+		s.End.Live = live
+	}
+	return s
+}
+
+// stray is an answer to a question that nobody asked.
+func (v *View) stray() string {
+	done := v.Claim.Answered
 	switch {
-	case v.Policy.DeleteFirst:
-		return stalled(ReasonUnsupportedPolicy, "replacing by deleting first is not built yet; choose CreateFirst")
-	case v.Policy.Recreate:
-		return stalled(ReasonUnsupportedPolicy, "making anew what was lost is not built yet; choose ReportLoss")
-	case v.Ask.Adopt != "" && v.Ask.Adopt != c.Answered.Adopt: // 9
-		return stalled(ReasonCannotAdopt, "adopting is not built yet; take the adopt annotation off")
-	case v.Ask.New != "" && v.Ask.New != c.Answered.New:
-		return stalled(ReasonInvalidAnnotation, "the new annotation answers no open question; take it off")
-	case v.Ask.Outcome != "" && v.Ask.Outcome != c.Answered.Outcome:
-		return stalled(ReasonInvalidAnnotation, "the outcome annotation answers no open question; take it off")
-	case v.Outside.Guarantee == None && v.Status.ID == "" && !m.Fresh && !(m.Attempted && m.Spent): // 12
-		return stalled(ReasonOutcomeUnknown, "a create may have been sent, and nobody can tell what came of it: look at the outside, and delete the object with the orphan annotation")
+	case v.Ask.New != "" && v.Ask.New != done.New:
+		return "new"
+	case v.Ask.Outcome != "" && v.Ask.Outcome != done.Outcome:
+		return "outcome"
+	}
+	return ""
+}
+
+func (v *View) wanted() Step {
+	c := v.Claim
+	if v.Ask.Adopt != "" && v.Ask.Adopt != c.Answered.Adopt { // 9
+		return v.adopt()
+	}
+	if v.guarantee() == None { // 12
+		if s, ends := v.outcome(); ends {
+			return s
+		}
 	}
 	if s, ends := v.rejected(); ends { // 14
 		return s
@@ -32,31 +51,132 @@ func (v *View) want() Step {
 	if v.blank() { // 16
 		return v.create(c.Incarnation)
 	}
-	sight, first := v.current()
-	if sight == nil {
-		return first
-	}
+	sight, later, ok := v.current()
 	switch {
+	case !ok:
+		return v.first
+	case later != nil: // 17
+		return v.moveTo(sight, *later)
 	case sight.State == Pending: // 18
-		s := finish(Working, ReasonPending, sight.Message)
-		s.End.Live = true
-		return s
+		return v.live(Working, ReasonPending, sight.Message)
 	case sight.State == Present:
-		return v.present(*sight)
+		return v.present(sight)
 	case sight.State.missing() && !v.seen(): // 19, 20
-		return v.absent(*sight)
+		return v.absent(sight)
 	}
-	return v.over(*sight) // 21
+	return v.over(sight) // 21
+}
+
+// live is an end while something is live outside: polls go on.
+func (v *View) live(verdict Verdict, reason, message string) Step {
+	s := finish(verdict, reason, message)
+	s.End.Live = true
+	return s
+}
+
+// current finds the thing of the claim's incarnation: by its id, else by a walk,
+// which may meet a later one that is live.
+func (v *View) current() (s Sight, later *Sight, ok bool) {
+	n := v.Claim.Incarnation
+	if s, ok = v.find(n); !ok || !s.State.missing() && !v.byReference(n) {
+		return s, nil, ok
+	}
+	w, ok := v.walk(n)
+	if !ok {
+		return s, nil, false
+	}
+	if len(w.live) > 0 && w.live[len(w.live)-1].Own > n {
+		return s, &w.live[len(w.live)-1], true
+	}
+	if l := v.byID(v.Status.ID); l != nil && v.Status.ID != v.Claim.ID && len(w.live) == 0 && !l.State.missing() && l.Own == 0 && v.Outside.Guarantee != None { // 11
+		_, ok = v.needs(v.takenOver(l.Sight))
+		return s, nil, ok
+	}
+	return s, nil, true
+}
+
+// adopt is rule 9: what stands outside under another reference becomes this
+// object's.
+func (v *View) adopt() Step {
+	c, id := v.Claim, v.Ask.Adopt
+	cannot := func(why string) Step {
+		return stalled(ReasonCannotAdopt, fmt.Sprintf("%q is not adopted: %s", id, why))
+	}
+	thing := v.byID(id)
+	switch {
+	case !v.Outside.Rebind:
+		return cannot("the External is no Rebinder; take the adopt annotation off")
+	case thing == nil:
+		return Step{Do: LookUp, ID: id}
+	case thing.Failed:
+		return finish(CannotSay, "", "")
+	case thing.Own != 0 && thing.Own == c.Incarnation && c.Next == 0: // done, perhaps by a pass that did not live to say so
+		c.Answered.Adopt, c.Seen = id, true
+		return v.write(c)
+	case !thing.State.Live() || thing.State == Ambiguous:
+		return cannot("nothing live is found outside under that id")
+	case thing.Refused != "":
+		return cannot(thing.Refused)
+	}
+	w, ok := v.walk(c.Incarnation)
+	if !ok {
+		return v.first
+	}
+	if len(w.live) > 0 {
+		return cannot(fmt.Sprintf("%q stands for this object already", w.live[0].ID))
+	}
+	if !v.Memory.Fresh { // nothing may land under the reference that it takes
+		if s, needed := v.close(c.Incarnation, max(c.Next, w.last, c.Incarnation)); needed {
+			return s
+		}
+	}
+	if w.last >= c.Incarnation || c.Next != 0 || v.Memory.fenced(c.Incarnation) { // its reference is spent
+		return v.write(v.following("", max(w.last, c.Next, c.Incarnation)+1))
+	}
+	if v.Outside.Fence && v.answered(Fence, 0) == nil { // … nor under the one that it leaves
+		return v.effect(Step{Do: Fence, ID: id})
+	}
+	return v.effect(Step{Do: Rebind, Incarnation: c.Incarnation, ID: id, Sight: thing.Sight})
+}
+
+// outcome is rule 12: nobody but a person can tell what came of a create.
+func (v *View) outcome() (Step, bool) {
+	c, m := v.Claim, v.Memory
+	if m.Unsent || v.Status.ID != "" && v.Status.ID != c.ID || m.Attempted && m.Spent {
+		return v.keepOutcome()
+	}
+	asked := fmt.Sprintf("%d.%d=", max(c.Incarnation, c.Next), c.Attempt)
+	answer, ok := strings.CutPrefix(v.Ask.Outcome, asked)
+	switch id, happened := strings.CutPrefix(answer, "happened:"); {
+	case !ok || v.Ask.Outcome == c.Answered.Outcome:
+		return stalled(ReasonOutcomeUnknown, fmt.Sprintf("a create may have been sent, and nobody can tell what came of it: look at the outside, and annotate the object with outcome: %q or %q",
+			asked+"happened:<id>", asked+"did-not-happen")), true
+	case happened:
+		return Step{Do: Record, ID: id}, true
+	}
+	c.Answered.Outcome = v.Ask.Outcome
+	c.Attempt, c.Time = c.Attempt+1, 0
+	return v.write(c), true
+}
+
+// keepOutcome notes an answer that was acted on, so that it acts once.
+func (v *View) keepOutcome() (Step, bool) {
+	c := v.Claim
+	if _, id, ok := strings.Cut(v.Ask.Outcome, "=happened:"); ok && id == v.Status.ID && v.Ask.Outcome != c.Answered.Outcome {
+		c.Answered.Outcome = v.Ask.Outcome
+		return v.write(c), true
+	}
+	return Step{}, false
 }
 
 // blank: the claim is fresh, and a create that is sent twice takes effect once.
 func (v *View) blank() bool {
-	return v.Memory.Fresh && v.Outside.Guarantee.protects() && len(v.Looks) == 0
+	return v.Memory.Fresh && v.guarantee().protects() && len(v.Looks) == 0
 }
 
 // write is a WriteClaim that carries what every claim carries.
 func (v *View) write(c Claim) Step {
-	c.Guarantee, c.Window = v.Outside.Guarantee.String(), v.Outside.Settle
+	c.Guarantee, c.Window, c.Scope = v.guaranteeToWrite(c), v.Outside.Settle, orReason(v.Outside.Scope, c.Scope)
 	if c.Time == 0 {
 		c.Time = v.Now.Unix()
 	}
@@ -85,17 +205,16 @@ func (v *View) rejection() string {
 // rejected is rule 14: a Terminal rejection for this generation holds, also after
 // a restart. What is live is still looked at.
 func (v *View) rejected() (Step, bool) {
-	m, gen := v.Memory, v.Object.Generation
+	m := v.Memory
 	reason, message, of, at := m.Rejected, m.RejectedMessage, m.RejectedGen, m.RejectedAt
 	if reason == "" {
 		reason, message, of, at = v.rejection(), v.Status.RejectedMessage, v.Status.RejectedGeneration, v.Claim.Answered.ReconcileAt
 	}
-	if reason == "" || of != gen || v.Ask.Woken || v.Ask.ReconcileAt != at {
+	if reason == "" || of != v.Object.Generation || v.Ask.Woken || v.Ask.ReconcileAt != at {
 		return Step{}, false
 	}
-	s := stalled(reason, message)
 	if v.Status.ID == "" {
-		return s, true
+		return stalled(reason, message), true
 	}
 	switch l := v.byID(v.Status.ID); {
 	case l == nil:
@@ -103,19 +222,22 @@ func (v *View) rejected() (Step, bool) {
 	case l.Failed:
 		return finish(CannotSay, "", ""), true
 	case l.State.Live():
-		s.End.Live = true
-		return s, true
+		return v.live(Stalled, reason, message), true
+	case v.Claim.Next != 0:
+		return stalled(reason, message), true
 	}
 	return Step{}, false // it ended: rule 21 says so
 }
 
-// create is rule 20, with the conditions of the weaker guarantees.
+// create is rule 20, with the conditions of the weaker guarantees. It comes after a
+// guarded PATCH of this term: a consistent read does not keep a write of a term
+// before from landing, and taking from the claim what this create is recorded by.
 func (v *View) create(incarnation int) Step {
 	m := v.Memory
 	if !m.Changed.IsZero() && !v.passed(m.Changed) {
 		return v.waiting(ReasonSettling, "the claim was changed by someone else: a call made under it may still land", m.Changed)
 	}
-	if !v.protected() && !m.Fresh {
+	if !v.guarantee().protects() && !m.Fresh && v.guarantee() != None {
 		if since, unsettled := v.unsettled(); unsettled {
 			return v.waiting(ReasonSettling, "a create of before this controller's time may still land", since)
 		}
@@ -123,63 +245,39 @@ func (v *View) create(incarnation int) Step {
 			return v.waiting(ReasonSettling, "the last create may still land", m.Created)
 		}
 	}
+	if !m.Patched {
+		c := v.Claim
+		c.Term = v.Term.UnixNano()
+		return v.write(c)
+	}
 	return v.effect(Step{Do: Create, Incarnation: incarnation})
 }
 
-// protected: the outside itself makes a repeated create take effect once.
-func (v *View) protected() bool {
-	g, o := v.Outside.Guarantee, v.Outside
-	if g == IdempotencyKeys && o.KeyLifetime > 0 && v.Claim.Time != 0 {
-		return v.Now.Unix()-v.Claim.Time < int64((o.KeyLifetime - v.window()).Seconds())
-	}
-	return g.protects()
-}
+// corrections is how many in a row may fail to stick.
+const corrections = 3
 
 // present is rule 18 for what stands.
 func (v *View) present(s Sight) Step {
-	if !s.Differs {
-		end := finish(AsWanted, s.Reason, s.Message)
-		end.End.Live = true
-		end.End.Looked = v.byID(s.ID) == nil || v.byID(s.ID).Answer == 0
-		return end
-	}
 	drift := v.Status.ObservedGeneration == v.Object.Generation && v.Status.Done
-	limit := v.Policy.DriftCorrect
-	if limit == 0 {
-		limit = 3
-	}
-	left := func(verdict Verdict, reason, message string) Step {
-		end := finish(verdict, reason, message)
-		end.End.Live = true
-		return end
-	}
 	switch {
+	case !s.Differs, drift && v.Policy.IgnoreDrift:
+		end := v.live(AsWanted, s.Reason, s.Message)
+		end.End.Looked = v.byID(s.ID) == nil || v.byID(s.ID).Answer == Finish
+		return end
 	case v.Invalid != "":
-		return left(Stalled, "", v.Invalid)
-	case drift && v.Policy.IgnoreDrift:
-		return left(AsWanted, s.Reason, s.Message)
+		return v.live(Stalled, "", v.Invalid)
 	case drift && v.Policy.ReportDrift:
-		return left(Observed, ReasonDiffers, "outside is not as spec says: "+s.Message)
-	case drift && v.Memory.Corrected >= limit:
-		return left(Stalled, ReasonPerpetualDiff, fmt.Sprintf("%d corrections in a row did not stick: %s", v.Memory.Corrected, s.Message))
-	case v.answered(Update):
-		return left(Working, ReasonDiffers, "changed, and not yet as spec says: "+s.Message)
+		return v.live(Observed, ReasonDiffers, "outside is not as spec says: "+s.Message)
+	case drift && v.Memory.Corrected >= corrections:
+		return v.live(Stalled, ReasonPerpetualDiff, fmt.Sprintf("%d corrections in a row did not stick: %s", v.Memory.Corrected, s.Message))
+	case v.answered(Update, v.Claim.Incarnation) != nil:
+		return v.live(Working, ReasonDiffers, "changed, and not yet as spec says: "+s.Message)
 	case s.Replace:
-		next := v.Claim
-		next.Next, next.ID, next.Attempt, next.Time = v.Claim.Incarnation+1, s.ID, 1, 0
-		return v.write(next)
+		c := v.Claim
+		c.Next, c.ID, c.Attempt, c.Time = c.Incarnation+1, s.ID, 1, 0
+		return v.write(c)
 	}
 	return v.effect(Step{Do: Update, Incarnation: v.Claim.Incarnation, ID: s.ID, Sight: s, Drift: drift})
-}
-
-// answered tells whether an effect of this kind was answered since the last look.
-func (v *View) answered(a Action) bool {
-	for _, l := range v.Looks {
-		if l.Answer == a {
-			return true
-		}
-	}
-	return false
 }
 
 // spent tells whether the create key had a definite answer.
@@ -192,22 +290,21 @@ func (v *View) spent() bool {
 
 // absent is rules 19 and 20: not there, and never seen.
 func (v *View) absent(s Sight) Step {
-	c, n := v.Claim, v.Claim.Incarnation
+	c := v.Claim
 	switch {
 	case v.Invalid != "":
 		return stalled("", v.Invalid)
-	case s.State == Closed || v.Memory.fenced(n):
-		return v.write(v.following("", n+1))
-	case v.spent() && v.Outside.Guarantee.unique():
-		c.Attempt, c.Time = c.Attempt+1, 0
-		return v.write(c)
-	case v.spent() && !v.closed(n):
-		return v.close(n)
-	case v.spent():
-		c.Attempt, c.Time = c.Attempt+1, 0
-		return v.write(c)
+	case s.State == Closed || v.Memory.fenced(c.Incarnation):
+		return v.write(v.following("", c.Incarnation+1))
+	case !v.spent():
+		return v.create(c.Incarnation)
+	case !v.guarantee().unique():
+		if s, needed := v.close(c.Incarnation, c.Incarnation); needed {
+			return s
+		}
 	}
-	return v.create(n)
+	c.Attempt, c.Time = c.Attempt+1, 0
+	return v.write(c)
 }
 
 // following is the claim of a later incarnation; id is of the one before it.
@@ -218,38 +315,75 @@ func (v *View) following(id string, incarnation int) Claim {
 	return c
 }
 
-// close makes sure that no create of the incarnation can take effect any more.
-func (v *View) close(n int) Step {
-	if v.Outside.Fence {
-		return v.effect(Step{Do: Fence, Incarnation: n})
+// moveTo is rule 17: the claim is older than what stands outside.
+func (v *View) moveTo(s, later Sight) Step {
+	c := v.Claim
+	if s.State.Live() {
+		c.Next, c.ID, c.Attempt, c.Time = later.Own, s.ID, 1, 0
+		return v.write(c)
 	}
-	since, unsettled := v.unsettled()
-	if !unsettled {
-		since = v.Memory.Unanswered
+	if first, needed := v.close(c.Incarnation, later.Own-1); needed {
+		return first
 	}
-	return v.waiting(ReasonSettling, fmt.Sprintf("a create of incarnation %d may still land", n), since)
+	c = v.following("", later.Own)
+	c.Seen = true
+	return v.write(c)
 }
+
+// The bounds of what is made anew by itself.
+const (
+	lossesAtOnce    = 3 // losses of a controller's objects within a window
+	recreatedInARow = 3
+)
 
 // over is rule 21: it ended, it failed, or it was seen and is not found.
 func (v *View) over(s Sight) Step {
-	gen := v.Object.Generation
-	switch {
-	case s.State == Failed && (v.Status.ObservedGeneration == gen || v.Memory.Sent == gen):
+	c := v.Claim
+	rejected := v.Status.ObservedGeneration == v.Object.Generation || v.Memory.Sent == v.Object.Generation
+	if s.State == Failed && rejected {
 		return stalled(orReason(s.Reason, "Failed"), s.Message)
-	case s.State == Failed && !v.closed(v.Claim.Incarnation):
-		return v.close(v.Claim.Incarnation)
-	case s.State == Failed:
-		return v.write(v.following(s.ID, v.Claim.Incarnation+1))
-	case s.State == Ended:
-		return stalled(orReason(s.Reason, ReasonEnded), orReason(s.Message, "what stood outside has ended"))
-	case v.Memory.Absent.IsZero():
-		end := finish(Waiting, ReasonVerifyingAbsence, "it is not found outside; absence is looked at twice, a window apart")
-		end.End.After = v.window()
-		return end
-	case !v.passed(v.Memory.Absent):
-		return v.waiting(ReasonVerifyingAbsence, "it is not found outside; absence is looked at twice, a window apart", v.Memory.Absent)
 	}
-	return stalled(ReasonLost, "what stood outside is gone, and nobody here ended it")
+	if s.State.missing() {
+		if s, needed := v.proof(); needed {
+			return s
+		}
+	}
+	asked := v.Ask.New != "" && v.Ask.New == v.Object.UID && v.Ask.New != c.Answered.New
+	often := v.Outside.Losses > lossesAtOnce || v.Memory.Recreated >= recreatedInARow
+	if s.State != Failed && !asked && (!v.Policy.Recreate || often) {
+		return v.lost(s, often)
+	}
+	if v.Invalid != "" {
+		return stalled("", v.Invalid)
+	}
+	if s, needed := v.close(c.Incarnation, c.Incarnation); needed {
+		return s
+	}
+	w, ok := v.walk(c.Incarnation)
+	if !ok {
+		return v.first
+	}
+	c = v.following(orReason(s.ID, v.Status.ID), max(w.last, c.Incarnation)+1)
+	if asked {
+		c.Answered.New = v.Ask.New
+	}
+	step := v.write(c)
+	step.Recreate = s.State != Failed
+	return step
+}
+
+// lost says what stands no more, and how to go on.
+func (v *View) lost(s Sight, often bool) Step {
+	reason, message := ReasonLost, "what stood outside is gone, and nobody here ended it"
+	if s.State == Ended {
+		reason, message = orReason(s.Reason, ReasonEnded), orReason(s.Message, "what stood outside has ended")
+	}
+	if often && v.Policy.Recreate {
+		message += "; it is not made anew, since too much was lost at once, or too often"
+	}
+	end := stalled(reason, fmt.Sprintf("%s; to make another one, annotate the object with new: %q", message, v.Object.UID))
+	end.End.Lost, end.End.Often = true, often && v.Policy.Recreate
+	return end
 }
 
 func orReason(given, otherwise string) string {

@@ -34,6 +34,8 @@ type Change[T Object] struct {
 	Old, New       T
 	HasOld, HasNew bool
 	Initial        bool    // from a list, the first one included
+	Deleted        bool    // by the event of a deletion, and no list
+	Final          T       // … as which it went away
 	By             *Origin // the write that this came from, or may have come from
 	Only           any     // where set: for subscribers of this owner alone
 }
@@ -139,7 +141,7 @@ func (s *Store[T]) Remove(obj T) {
 	}
 	s.dropLocked(key)
 	s.mu.Unlock()
-	s.tell(Change[T]{Old: old.obj, HasOld: true})
+	s.tell(Change[T]{Old: old.obj, HasOld: true, Deleted: true, Final: obj})
 }
 
 func (s *Store[T]) tell(c Change[T]) {

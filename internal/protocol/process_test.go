@@ -1,0 +1,368 @@
+package protocol
+
+import "time"
+
+// emit takes a state that may come next, and says what happened.
+type emit func(what string, next state)
+
+// view is what the process decides from.
+func (m *model) view(s *state) View {
+	o := s.pass.have
+	now := epoch
+	if s.pass.looks != 0 {
+		now = now.Add(-time.Duration(s.pass.since) * half) // what was seen was seen then
+	}
+	v := View{
+		Now: now, Identity: m.identity(), Holder: "ns/lease", Term: s.term.at(),
+		Object: Object{
+			Exists: o.exists, Namespace: "ns", Name: "n", UID: uidName(o.uid), Generation: int64(o.gen),
+			Deleting: o.deleting, Finalizer: o.finalizer, Age: time.Duration(o.age) * half, OwnerLives: o.ownerLives,
+		},
+		Ask:     Ask{Orphan: o.orphan, Outcome: m.texts.at(o.askOutcome)},
+		Status:  m.statuses.at(s.pass.status),
+		Policy:  m.policy,
+		Outside: m.outside,
+		Looks:   m.lookList(s.pass.looks),
+	}
+	if o.askNew != 0 {
+		v.Ask.New = uidName(o.askNew)
+	}
+	if o.askAdopt != 0 {
+		v.Ask.Adopt = idOf(int(o.askAdopt - 1))
+	}
+	if o.reconcile != 0 {
+		v.Ask.ReconcileAt = uidName(o.reconcile)
+	}
+	if s.out.losses {
+		v.Outside.Losses = lossesAtOnce + 1
+	}
+	mem := m.memories.at(s.mem)
+	if o.claim != 0 {
+		v.Claim, v.Claimed = m.claims.at(o.claim), true
+		mem = mem.Heard(v.Claim)
+		s.mem = m.memories.of(mem)
+		if !mem.HasClaim || !v.Own(mem.Claim) && v.Own(v.Claim) {
+			mem = mem.Meet(v.Claim, v.Status, now)
+			s.mem = m.memories.of(mem)
+		}
+	}
+	v.Memory = mem
+	return v
+}
+
+func (m *model) lookList(h handle) []Look {
+	var list []Look
+	for h != 0 {
+		l := m.looks.at(h)
+		list = append(list, l.look)
+		h = l.before
+	}
+	for i, j := 0, len(list)-1; i < j; i, j = i+1, j-1 {
+		list[i], list[j] = list[j], list[i]
+	}
+	return list
+}
+
+// process emits what the process may do next: one step of a pass, the first one
+// included.
+func (m *model) process(s state, to emit) {
+	if !s.pass.on {
+		if !s.cache.exists {
+			return
+		}
+		s.pass = pass{on: true, have: s.cache, status: s.cache.status}
+	}
+	m.next = Finish
+	if s.pass.end != 0 {
+		m.finish(s, m.ends.at(s.pass.end), to)
+		return
+	}
+	v := m.view(&s)
+	var step Step
+	if m.mutant != nil && m.mutant.decide != nil {
+		step = m.mutant.decide(v)
+	} else {
+		step = Decide(v)
+	}
+	m.next = step.Do
+	switch step.Do {
+	case Finish:
+		mem := m.memories.at(s.mem).Finished(step.End, epoch)
+		s.mem = m.memories.of(mem)
+		if step.End.Verdict == Nothing {
+			s.pass = pass{}
+			to("= nothing to do", s)
+			return
+		}
+		m.finish(s, step.End, to)
+	case Read:
+		m.read(s, to)
+	case WriteClaim:
+		m.writeClaim(s, v, step, to)
+	case Record:
+		m.record(s, step, to)
+	case Release:
+		m.release(s, step, to)
+	case LookUp:
+		m.look(s, v, step, to)
+	default:
+		m.effect(s, v, step, to)
+	}
+}
+
+// crash begins a new process: it knows nothing, and reads all that is stored.
+func (m *model) crash(s state) state {
+	s.mem, s.term, s.pass, s.cache = 0, 0, pass{}, s.api
+	return s
+}
+
+// dies emits a crash, but for one that is assumed not to be: within a window of
+// someone's hand on the claim.
+func (m *model) dies(s state, what string, to emit) {
+	if !m.tampered(&s) {
+		to(what, m.crash(s))
+	}
+}
+
+func (m *model) fault(s state) (state, bool) {
+	if s.faults >= m.mostFaults() {
+		return s, false
+	}
+	s.faults++
+	return s, true
+}
+
+// again ends a pass that has nothing to say.
+func again(s state) state {
+	s.pass = pass{}
+	return s
+}
+
+func (m *model) read(s state, to emit) {
+	s.cache = s.api
+	if !s.api.exists || s.api.uid != s.pass.have.uid || s.api.gen != s.pass.have.gen {
+		to("read: it is another by now", again(s))
+		return
+	}
+	mem := m.memories.at(s.mem)
+	mem.Read = true
+	s.mem, s.pass.have, s.pass.looks, s.pass.since = m.memories.of(mem), s.api, 0, 0
+	to("read", s)
+}
+
+// put is a guarded write: it takes effect only on what the process has seen.
+// lost says that it was sent, and that the process died or gave up before it came.
+func (m *model) put(s state, next object, what string, to emit, done func(state) state) {
+	if s.api != s.pass.have {
+		to(what+": conflict", again(s))
+		return
+	}
+	was := s.pass.have
+	stored := s
+	stored.api, stored.cache, stored.late = next, next, write{}
+	to(what, done(stored))
+	f, ok := m.fault(s)
+	if !ok {
+		return
+	}
+	dead := stored
+	dead.faults = f.faults
+	m.dies(dead, what+", and a crash after it", to)
+	if !f.late.on {
+		f.late = write{true, was, next}
+		m.dies(f, what+": in the air, and a crash", to)
+		to(what+": in the air, taken for failed", again(f))
+	}
+}
+
+func (m *model) writeClaim(s state, v View, step Step, to emit) {
+	if step.Claim.Incarnation >= mostIncs-1 || step.Claim.Next >= mostIncs-1 || step.Claim.Attempt >= mostTries {
+		return // beyond what is explored
+	}
+	next := s.pass.have
+	next.claim, next.finalizer, next.ownerLives = m.claims.of(step.Claim), true, false
+	had, before := v.Claimed, v.Claim
+	if s.mem != 0 && m.mutant != nil && m.mutant.unwritten {
+		mem := m.memories.at(s.mem).Wrote(step, had, before, epoch)
+		s.mem = m.memories.of(mem)
+		s.pass.have.claim, s.pass.have.finalizer = next.claim, true
+		to("claim: not written", s)
+		return
+	}
+	s.mem = m.memories.of(m.memories.at(s.mem).Trying(step.Claim))
+	m.put(s, next, "claim", to, func(s state) state {
+		mem := m.memories.at(s.mem).Wrote(step, had, before, epoch)
+		s.mem = m.memories.of(mem)
+		s.pass.have, s.pass.looks, s.pass.since = next, 0, 0
+		return s
+	})
+}
+
+func (m *model) record(s state, step Step, to emit) {
+	st := m.statuses.at(s.pass.status)
+	st.ID, st.Recorded = step.ID, true
+	m.putStatus(s, st, "record", to, func(s state) state { return s })
+}
+
+// putStatus writes the status. A conflict is settled in place: the same object,
+// generation and claim take the same status.
+func (m *model) putStatus(s state, st Status, what string, to emit, done func(state) state) {
+	next := s.pass.have
+	next.status = m.statuses.of(st)
+	h := next.status
+	a, b := s.api, s.pass.have
+	if a != b && a.exists && a.uid == b.uid && a.gen == b.gen && a.claim == b.claim {
+		s.pass.have, next = a, a
+		next.status = h
+	}
+	m.put(s, next, what, to, func(s state) state {
+		s.pass.have, s.pass.status = next, h
+		return done(s)
+	})
+}
+
+func (m *model) finish(s state, e End, to emit) {
+	if m.last != nil {
+		*m.last = e
+	}
+	st := m.statuses.at(s.pass.status)
+	st.Recorded, st.ObservedGeneration, st.Done = true, int64(s.pass.have.gen), e.Verdict == AsWanted
+	st.Rejected, st.RejectedMessage, st.RejectedGeneration = "", "", 0
+	if e.Verdict == Stalled && !OwnReason(e.Reason) && e.Reason != "" {
+		st.Rejected, st.RejectedGeneration = e.Reason, int64(s.pass.have.gen)
+	}
+	if m.statuses.of(st) == s.pass.have.status {
+		to(m.endText(e), again(s))
+		return
+	}
+	m.putStatus(s, st, m.endText(e), to, again)
+}
+
+func (m *model) endText(e End) string {
+	return "= " + [...]string{"nothing", "as wanted", "observed", "working", "waiting", "stalled", "cannot say"}[e.Verdict] + " " + e.Reason
+}
+
+func (m *model) release(s state, step Step, to emit) {
+	next := s.pass.have
+	if next.deleting {
+		next.finalizer = false
+		next.exists = false
+	}
+	a, b := s.api, s.pass.have
+	if a != b && a.exists && a.uid == b.uid && a.claim == b.claim && a.deleting {
+		s.pass.have, next = a, a
+		next.finalizer, next.exists = false, false
+	}
+	orphan := step.Warning == EventOrphaned
+	m.put(s, next, "release", func(what string, n state) {
+		if !n.api.exists && !orphan {
+			n.released = true
+		}
+		to(what, n)
+	}, again)
+}
+
+func (m *model) look(s state, v View, step Step, to emit) {
+	l := Look{Incarnation: step.Incarnation, ID: step.ID, Sight: m.see(&s, Effective(v), step)}
+	mem := m.memories.at(s.mem).Learn(l.Own, l.Sight.ID)
+	s.mem = m.memories.of(mem)
+	first := s.pass.looks == 0
+	ok := s
+	ok.pass.looks = m.looks.of(seenLook{s.pass.looks, l})
+	if first {
+		ok.pass.since = 0
+	}
+	m.learn(&ok, v, l.Sight)
+	to("look", ok)
+	if f, can := m.fault(s); can {
+		l.Sight, l.Failed = Sight{}, true
+		f.pass.looks = m.looks.of(seenLook{f.pass.looks, l})
+		to("look: cannot tell", f)
+	}
+}
+
+func (m *model) learn(s *state, v View, sight Sight) {
+	v.Claim = Effective(v)
+	if v.Learns(sight) {
+		st := m.statuses.at(s.pass.status)
+		st.Recorded = st.Recorded && st.ID == sight.ID
+		st.ID = sight.ID
+		s.pass.status = m.statuses.of(st)
+	}
+}
+
+// effect sends a call. It lands and is answered; or it lands and the answer is
+// lost; or it stays in the air, as after a freeze right before it was sent. And the
+// process may die of each.
+func (m *model) effect(s state, v View, step Step, to emit) {
+	claim := Effective(v)
+	before := m.memories.at(s.mem)
+	sending := before.Sending(step, int64(s.pass.have.gen), epoch)
+	c := call{
+		do: step.Do, ref: reference{uidOf(claim.UID), uint8(step.Incarnation)}, attempt: uint8(claim.Attempt),
+		content: s.pass.have.want, deleting: s.pass.have.deleting,
+	}
+	if m.mutant != nil && m.mutant.send != nil {
+		m.mutant.send(&c, v, s)
+	}
+	if step.ID != "" {
+		c.thing = uint8(placeOf(step.ID) + 1)
+		c.seen = s.out.things[c.thing-1].content
+	}
+	if step.Do == Rebind {
+		c.to = c.ref
+	}
+	if step.Do == Fence && step.ID != "" {
+		c.ref = s.out.things[c.thing-1].ref
+	}
+	unknown := func(s state) state {
+		s.mem = m.memories.of(sending.Ended(step, OutcomeUnknown, before, epoch))
+		s.pass.looks, s.pass.since = 0, 0
+		s.pass.end = m.ends.of(End{Verdict: Working, Reason: ReasonOutcomeUnknown})
+		return s
+	}
+	name := step.Do.String()
+	landed, sight, outcome := m.land(s, c, claim)
+	to(name, m.answer(landed, v, step, sight, outcome, before, sending))
+	f, ok := m.fault(s)
+	if !ok {
+		return
+	}
+	landed.faults = f.faults
+	to(name+": the answer is lost", unknown(landed))
+	m.dies(landed, name+": landed, and a crash", to)
+	for i := range f.air {
+		if f.air[i].do == Finish {
+			f.air[i] = c
+			to(name+": in the air, taken for lost", unknown(f).sorted())
+			m.dies(f.sorted(), name+": in the air, and a crash", to)
+			return
+		}
+	}
+}
+
+// answer goes on with what an effect answered.
+func (m *model) answer(s state, v View, step Step, sight Sight, outcome Outcome, before, sending Memory) state {
+	if sight.Replay && step.Do == Create {
+		sight.Own, sight.State = step.Incarnation, Present
+	}
+	mem := sending.Ended(step, outcome, before, epoch).Learn(sight.Own, sight.ID)
+	s.pass.looks, s.pass.since = 0, 0
+	switch outcome {
+	case OutcomeDone:
+		m.learn(&s, v, sight)
+		if !sight.Replay {
+			if step.Do != Create && sight.ID == "" {
+				sight.ID = step.ID
+			}
+			s.pass.looks = m.looks.of(seenLook{0, Look{Incarnation: step.Incarnation, Answer: step.Do, Sight: sight}})
+		}
+	case OutcomeRejected:
+		mem = mem.Reject("SoldOut", "", int64(s.pass.have.gen), v.Ask.ReconcileAt)
+		s.pass.end = m.ends.of(End{Verdict: Stalled, Reason: "SoldOut"})
+	default:
+		s.pass.end = m.ends.of(End{Verdict: Working, Reason: "NoEffect"})
+	}
+	s.mem = m.memories.of(mem)
+	return s
+}

@@ -1,0 +1,71 @@
+package protocol
+
+import "time"
+
+type mutant struct {
+	name      string
+	decide    func(View) Step
+	send      func(*call, View, state)
+	unwritten bool
+}
+
+// settings are what is explored: what the outside offers, with and without a fence;
+// each order of replacing; calls that land late. The acts of people come in groups,
+// since all of them at once are more than needed to find what two of them break.
+func settings() []setting {
+	wish := []act{actDate, actPassenger, actDelete, actSellOut, actRestock, actReconcile}
+	hands := []act{actPassenger, actDelete, actWipe, actStatusForeign, actUnclaim, actUnfinalize, actClaimOn, actClaimBack, actClaimTry}
+	world := []act{actPassenger, actDelete, actOrphan, actCancel, actVanish, actRestore, actBackup, actRollback, actNew}
+	person := []act{actPassenger, actDelete, actHappened, actDidNot, actCancel, actAdopt}
+	recreate := Policy{Recreate: true}
+	first := Policy{DeleteFirst: true}
+	unique := Outside{Guarantee: UniqueReference}
+	fenced := Outside{Guarantee: UniqueReference, Fence: true}
+	liveFenced := Outside{Guarantee: UniqueLiveReference, Fence: true}
+	live := Outside{Guarantee: UniqueLiveReference}
+	keys := Outside{Guarantee: IdempotencyKeys}
+	keysFenced := Outside{Guarantee: IdempotencyKeys, Fence: true}
+	shortKeys := Outside{Guarantee: IdempotencyKeys, KeyLifetime: 2 * settle}
+	lookup := Outside{Guarantee: LookupOnly}
+	rebind := Outside{Guarantee: UniqueReference, Fence: true, Rebind: true}
+	rebindLookup := Outside{Guarantee: LookupOnly, Rebind: true}
+	var all []setting
+	for _, g := range []struct {
+		name string
+		acts []act
+	}{{"wishes", wish}, {"hands", hands}, {"world", world}} {
+		for _, s := range []setting{
+			{name: "UniqueReference, fenced, any time", outside: fenced, anytime: true, lag: true},
+			{name: "UniqueReference, any time", outside: unique, anytime: true, lag: true},
+			{name: "UniqueReference", outside: unique, lag: true},
+			{name: "UniqueReference, fenced, recreate", outside: fenced, policy: recreate, anytime: true, lag: true},
+			{name: "UniqueReference, recreate", outside: unique, policy: recreate, lag: true},
+			{name: "UniqueReference, fenced, delete first", outside: fenced, policy: first, anytime: true, lag: true},
+			{name: "UniqueLiveReference, fenced, any time", outside: liveFenced, anytime: true, lag: true},
+			{name: "UniqueLiveReference", outside: live, lag: true},
+			{name: "UniqueLiveReference, recreate", outside: live, policy: recreate, lag: true},
+			{name: "IdempotencyKeys, fenced, any time", outside: keysFenced, anytime: true, lag: true},
+			{name: "IdempotencyKeys", outside: keys, lag: true},
+			{name: "IdempotencyKeys of two windows", outside: shortKeys, lag: true},
+			{name: "LookupOnly", outside: lookup, lag: true},
+			{name: "LookupOnly, delete first", outside: lookup, policy: first, lag: true},
+			{name: "LookupOnly, recreate", outside: lookup, policy: recreate, lag: true},
+			{name: "UniqueReference, fenced, slow", outside: fenced, anytime: true, lag: true, slow: true},
+			{name: "LookupOnly, slow", outside: lookup, lag: true, slow: true},
+		} {
+			s.name, s.acts = s.name+": "+g.name, g.acts
+			all = append(all, s)
+		}
+	}
+	return append(all,
+		setting{name: "None: a person", outside: Outside{Guarantee: None}, acts: person},
+		setting{name: "None, delete first: a person", outside: Outside{Guarantee: None}, policy: first, acts: person},
+		setting{name: "rebind, fenced: a person", outside: rebind, anytime: true, lag: true, acts: person},
+		setting{name: "rebind, LookupOnly: a person", outside: rebindLookup, lag: true, acts: person},
+		setting{name: "rebind, retain", outside: rebind, policy: Policy{Retain: true}, anytime: true, lag: true, acts: wish},
+		setting{name: "retain", outside: lookup, policy: Policy{Retain: true}, lag: true, acts: wish},
+		setting{name: "a copy", outside: fenced, anytime: true, lag: true, copied: true, acts: world},
+	)
+}
+
+const _ = time.Second

@@ -1,0 +1,88 @@
+package tether
+
+import (
+	"context"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/tetherkube/tether/internal/protocol"
+	"github.com/tetherkube/tether/internal/queue"
+	"github.com/tetherkube/tether/internal/store"
+)
+
+// gone notes that an object went away although this controller had not released
+// it: somebody took the finalizer off one that was being deleted. Only the event of
+// a deletion tells that. A list that lacks an object tells nothing, and neither does
+// one that left the selector: nothing is cancelled for it.
+func (c *controller[T]) gone(ch store.Change[T]) {
+	if c.external == nil || ch.HasNew || !ch.Deleted || ch.Final.GetDeletionTimestamp() == nil {
+		return
+	}
+	obj, key := ch.Final, store.KeyOf(ch.Final)
+	if hasFinalizer(obj, c.nameOn(obj)) || c.orphans(obj) {
+		return
+	}
+	c.memoryMu.Lock()
+	defer c.memoryMu.Unlock()
+	// It was released by this process if nothing is remembered of it.
+	if m := c.memory[key]; m != nil && m.uid == string(obj.GetUID()) && m.learnt.HasClaim && m.finalizer {
+		c.vanished[key] = obj
+	}
+}
+
+// takeVanished tells whether a key that is not there any more vanished.
+func (c *controller[T]) takeVanished(key Key) (obj T, ok bool) {
+	c.memoryMu.Lock()
+	defer c.memoryMu.Unlock()
+	obj, ok = c.vanished[key]
+	delete(c.vanished, key)
+	return obj, ok
+}
+
+// endVanished ends what stood outside for an object that vanished: once, and as
+// well as that can be done without a place to remember how far it came.
+func (c *controller[T]) endVanished(ctx context.Context, item queue.Item[Key], obj T) {
+	p := c.newPass(item, obj)
+	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+	defer cancel()
+	start := time.Now()
+	outcome, err := "not tried", error(nil)
+	_, perr := p.protect(ctx, func() (Result, error) { outcome, err = p.endThing(ctx); return Done, nil })
+	if perr != nil {
+		err = perr
+	}
+	p.log.Info("the finalizer was taken off an object that was being deleted", "outside", outcome, "error", err)
+	c.env.hooks.Pass(PassInfo{Controller: c.name(), Key: p.key, Lane: item.Lane.String(), Waited: item.Waited, Duration: time.Since(start), Outcome: "vanished", Reason: outcome})
+}
+
+func (p *pass[T]) endThing(ctx context.Context) (string, error) {
+	c := p.c
+	if _, err := c.live.client.Get(ctx, p.key); !apierrors.IsNotFound(err) {
+		return "not tried: the name is in use, or cannot be read", err
+	}
+	p.copy()
+	r := &managing[T]{pass: p, m: c.external, full: map[string]Observation{}, memory: c.remember(p.key, string(p.seen.GetUID())), vanished: true}
+	if err := r.begin(ctx); err != nil {
+		return "not tried", err
+	}
+	if r.policy().Retain {
+		return "left, as the policy says", nil
+	}
+	r.memory.learnt.Read = true
+	for range longestPass {
+		switch s := protocol.Decide(r.view()); s.Do {
+		case protocol.Release:
+			return "ended", nil
+		case protocol.LookUp:
+			r.look(ctx, s)
+		case protocol.Delete, protocol.Fence:
+			if e, ends := r.effect(ctx, s); ends {
+				return "perhaps left: " + e.verdict.reason, e.err
+			}
+		default:
+			return "perhaps left: " + orElse(s.End.Reason, s.Do.String()), nil
+		}
+	}
+	return "perhaps left", nil
+}
