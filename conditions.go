@@ -87,6 +87,28 @@ func authored(was, now []metav1.Condition, generation int64) bool {
 	return !overruled && c.ObservedGeneration == generation && c.Reason != reasonReconciled
 }
 
+// rebaseConditions does to fresh what changed from base to now, type by type; those
+// of kstatus are as now says where the controller judges.
+func rebaseConditions(base, now, fresh []metav1.Condition, judges bool) []metav1.Condition {
+	ours := func(typ string) bool {
+		return judges && (typ == conditionReady || typ == conditionReconciling || typ == conditionStalled)
+	}
+	out := slices.DeleteFunc(slices.Clone(fresh), func(c metav1.Condition) bool {
+		return findCondition(now, c.Type) == nil && (ours(c.Type) || findCondition(base, c.Type) != nil)
+	})
+	for _, c := range now {
+		if old := findCondition(base, c.Type); old != nil && equal(*old, c) && !ours(c.Type) {
+			continue
+		}
+		if have := findCondition(out, c.Type); have != nil {
+			*have = c
+		} else {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
 func setOrDrop(list []metav1.Condition, typ string, on bool, v verdict) []metav1.Condition {
 	if on {
 		return setCondition(list, metav1.Condition{Type: typ, Status: metav1.ConditionTrue, Reason: v.reason, Message: v.message})

@@ -51,6 +51,8 @@ type pass[T Object] struct {
 	have  T // the newest version known to the pass: shared, read-only
 	obj   T // the author's private copy
 	asked protocol.Ask
+
+	overtaken bool // another wrote status meanwhile
 }
 
 // ending is what came of a pass.
@@ -385,8 +387,8 @@ func (p *pass[T]) settle(ctx context.Context, e *ending) {
 }
 
 // writeStatus sends the difference to the newest version known. A conflict is
-// settled in place: the same object, generation and claim take the same status;
-// otherwise the pass has to run again.
+// settled in place: the same object, generation and claim take the same change of
+// status; otherwise the pass has to run again.
 func (p *pass[T]) writeStatus(ctx context.Context) (again bool, err error) {
 	c := p.c
 	for try := 0; ; try++ {
@@ -414,6 +416,12 @@ func (p *pass[T]) writeStatus(ctx context.Context) (again bool, err error) {
 		if fresh.GetUID() != p.seen.GetUID() || fresh.GetGeneration() != p.seen.GetGeneration() ||
 			!c.sameClaim(fresh, p.have) {
 			return true, nil
+		}
+		if !c.status.equal(p.have, fresh) {
+			p.overtaken = true
+			if err := c.status.rebase(p.have, p.obj, fresh, c.judges); err != nil {
+				return false, err
+			}
 		}
 		p.have = fresh
 	}
@@ -447,7 +455,7 @@ func (p *pass[T]) keptEnding() (ending, bool) {
 func (c *controller[T]) keep(p *pass[T], e ending) {
 	c.memoryMu.Lock()
 	defer c.memoryMu.Unlock()
-	if e.outcome.Kind == queue.Stall {
+	if e.outcome.Kind == queue.Stall && !p.overtaken { // what it has from others may be what is to be put right
 		e.err = nil
 		c.stalled[p.key] = stalled[T]{p.have, e}
 		return

@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	utiljson "k8s.io/apimachinery/pkg/util/json"
 )
 
 // statusField knows where a type keeps its status, its conditions and the observed
@@ -155,6 +156,51 @@ func (f statusField[T]) patch(have, want T) ([]byte, error) {
 		return nil, nil
 	}
 	return fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"status":%s}`, have.GetResourceVersion(), diff), nil
+}
+
+// rebase makes obj's status what it is when that which changed from base to obj is
+// done to fresh: what another writer has changed meanwhile, and this one has not,
+// stays. What the library says is its own where it judges.
+func (f statusField[T]) rebase(base, obj, fresh T, judges bool) error {
+	var status [3][]byte
+	for i, o := range []T{base, obj, fresh} {
+		raw, err := f.json(o)
+		if err != nil {
+			return fmt.Errorf("status: %w", err)
+		}
+		status[i] = raw
+	}
+	diff, err := jsonpatch.CreateMergePatch(status[0], status[1])
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	merged, err := jsonpatch.MergePatch(status[2], diff)
+	if err != nil {
+		return fmt.Errorf("status: %w", err)
+	}
+	observed := f.getObserved(obj)
+	conditions := rebaseConditions(f.getConditions(base), f.getConditions(obj), f.getConditions(fresh), judges)
+	if f.unstructured {
+		var s map[string]any
+		if err := utiljson.Unmarshal(merged, &s); err != nil {
+			return fmt.Errorf("status: %w", err)
+		}
+		content(obj)["status"] = s
+	} else {
+		v := f.value(obj, true)
+		s := reflect.New(v.Type())
+		if err := json.Unmarshal(merged, s.Interface()); err != nil {
+			return fmt.Errorf("status: %w", err)
+		}
+		v.Set(s.Elem())
+	}
+	if len(conditions) > 0 {
+		f.setConditions(obj, conditions)
+	}
+	if judges {
+		f.setObserved(obj, observed)
+	}
+	return nil
 }
 
 func (f statusField[T]) getConditions(obj T) []metav1.Condition {

@@ -172,3 +172,55 @@ func TestAnEditOutsideStatusIsNamedByItsPath(t *testing.T) {
 		t.Errorf("got %q, want spec.a.b", got)
 	}
 }
+
+func TestAChangeOfStatusIsDoneToWhatAnotherWriterHasMadeOfIt(t *testing.T) {
+	t.Parallel()
+	rebased(t, func() *thing { return &thing{} })
+	rebased(t, func() *pointed { return &pointed{} })
+	rebased(t, func() *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"kind": "Thing"}}
+	})
+}
+
+func rebased[T Object](t *testing.T, empty func() T) {
+	t.Helper()
+	f := found[T](t)
+	with := func(observed int64, conditions ...metav1.Condition) T {
+		obj := empty()
+		f.setConditions(obj, conditions)
+		f.setObserved(obj, observed)
+		return obj
+	}
+	is := func(typ string, s metav1.ConditionStatus) metav1.Condition {
+		return condition(typ, s, "R", "", 1, early.Local())
+	}
+	const yes, no = metav1.ConditionTrue, metav1.ConditionFalse
+	for name, c := range map[string]struct {
+		base, obj, fresh, want T
+		judges                 bool
+	}{
+		"another's condition stays": {
+			base: with(1, is("A", no)), obj: with(1, is("A", yes)), fresh: with(1, is("A", no), is("B", yes)), want: with(1, is("A", yes), is("B", yes)),
+		},
+		"what was taken off goes": {
+			base: with(1, is("A", no), is("B", no)), obj: with(1, is("B", no)), fresh: with(1, is("A", no), is("B", yes)), want: with(1, is("B", yes)),
+		},
+		"what only another changed is another's": {
+			base: with(1, is("Ready", no)), obj: with(1, is("Ready", no), is("A", yes)), fresh: with(2, is("Ready", yes)), want: with(2, is("Ready", yes), is("A", yes)),
+		},
+		"but for what this one judges": {
+			base: with(2, is("Ready", no)), obj: with(2, is("Ready", no)), fresh: with(1, is("Ready", yes), is("Stalled", yes), is("A", yes)), judges: true,
+			want: with(2, is("Ready", no), is("A", yes)),
+		},
+		"a status that was wiped": {
+			base: with(1, is("Ready", no)), obj: with(2, is("Ready", yes)), fresh: empty(), judges: true, want: with(2, is("Ready", yes)),
+		},
+	} {
+		if err := f.rebase(c.base, c.obj, c.fresh, c.judges); err != nil {
+			t.Errorf("%T: %s: %v", c.obj, name, err)
+		}
+		if !f.equal(c.obj, c.want) {
+			t.Errorf("%T: %s (-want +got):\n%s", c.obj, name, cmp.Diff(c.want, c.obj))
+		}
+	}
+}

@@ -10,8 +10,10 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	policyv1 "k8s.io/api/policy/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tetherkube/tether"
@@ -362,5 +364,86 @@ func TestATypeWithStatusOfAResourceWithoutOneIsAMistakeThatRunNames(t *testing.T
 		if err == nil || !strings.Contains(err.Error(), word) {
 			t.Errorf("the error lacks %q: %v", word, err)
 		}
+	}
+}
+
+// Line 9.
+func TestOneOfTheControllersOfAResourceWritesItsConditions(t *testing.T) {
+	t.Parallel()
+	never := tether.Options{MinBackoff: time.Hour, MaxBackoff: time.Hour, Workers: 1}
+	assembling := reconciles[*Gadget](func(_ context.Context, g *Gadget) (tether.Result, error) {
+		g.Status.Tags = map[string]string{"assembling": "yes"}
+		return tether.Backoff("Assembling", "wheel 3 of 4"), nil
+	})
+	content := reconciles[*Gadget](func(_ context.Context, g *Gadget) (tether.Result, error) {
+		g.Status.Count = 4
+		return tether.Done, nil
+	})
+	for name, c := range map[string]struct {
+		controllers func(*stage, *tether.Informer[*Gadget]) []*tether.Controller
+		want        func(*Gadget) bool
+	}{
+		"the first": {func(_ *stage, in *tether.Informer[*Gadget]) []*tether.Controller {
+			first, second := never, never
+			first.Name, second.Name = "first", "second"
+			return []*tether.Controller{tether.New(in, assembling, first), tether.New(in, content, second)}
+		}, func(g *Gadget) bool {
+			return is("Ready", metav1.ConditionUnknown, "Assembling")(g) && is("Reconciling", metav1.ConditionTrue, "Assembling")(g) && g.Status.Count == 4
+		}},
+		"the managed one": {func(s *stage, in *tether.Informer[*Gadget]) []*tether.Controller {
+			first, second := never, never
+			first.Name, second.Name = "first", "second"
+			return []*tether.Controller{tether.New(in, assembling, first), tether.Manage(in, newWorkshop(s.wire), tether.ManageOptions[*Gadget]{
+				Options: second, ID: serial, Guarantee: tether.UniqueReference,
+			})}
+		}, func(g *Gadget) bool {
+			return ready(g) && len(g.Status.Conditions) == 1 && g.Status.SerialNumber != ""
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s, hooks := setup(t), newHooks()
+			in := tether.NewInformer(gadgets, s.here())
+			s.start(t, tether.RunOptions{SingleProcess: true, Hooks: hooks}, c.controllers(s, in)...)
+			s.log.line(t, "controllers run")
+			s.gadget(t, "one", `{"spec":{"size":1}}`)
+			s.await(t, "one", "told by the one that is to", c.want)
+			for _, n := range []string{"1", "2"} { // whoever writes last
+				s.patch(t, "one", `{"metadata":{"labels":{"n":"`+n+`"}}}`)
+				s.look(t, hooks)
+				s.await(t, "one", "told by the one that is to", c.want)
+			}
+			for _, e := range s.wire.log.all(ended(to(http.MethodPatch, "gadgets/status", "one"))) {
+				if name == "the managed one" && strings.Contains(e.Body, "Assembling") || name == "the first" && strings.Contains(e.Body, "Reconciled") {
+					t.Errorf("another wrote conditions: %s", e.Body)
+				}
+			}
+		})
+	}
+}
+
+var budgets = tether.Resource[*policyv1.PodDisruptionBudget]{GroupVersion: policyv1.SchemeGroupVersion, Kind: "PodDisruptionBudget", Plural: "poddisruptionbudgets"}
+
+// Line 9.
+func TestABuiltInObjectsStatusHasWhatItsAuthorEditsAndNoConditions(t *testing.T) {
+	t.Parallel()
+	s, hooks := setup(t), newHooks()
+	s.start(t, tether.RunOptions{Hooks: hooks}, tether.New(tether.NewInformer(budgets, s.here()), reconciles[*policyv1.PodDisruptionBudget](func(_ context.Context, b *policyv1.PodDisruptionBudget) (tether.Result, error) {
+		if b.Labels["note"] != "" {
+			b.Status.DesiredHealthy = 3
+		}
+		return tether.Done, nil
+	}), tether.Options{}))
+	at := schema.GroupVersionResource{Group: policyv1.GroupName, Version: "v1", Resource: budgets.Plural}
+	s.make(t, at, budgets.Kind, "one", `{"spec":{"minAvailable":1}}`)
+	hooks.ending(t, 1, "one")
+	if got := s.wire.lines(writes(budgets.Plural)); len(got) > 0 {
+		t.Errorf("written: %v", got)
+	}
+	s.patchOf(t, at, "one", `{"metadata":{"labels":{"note":"yes"}}}`)
+	hooks.ending(t, 2, "one")
+	b := as[policyv1.PodDisruptionBudget](t, s.awaitOf(t, at, "one", "there", func(*unstructured.Unstructured) bool { return true }))
+	if b.Status.DesiredHealthy != 3 || len(b.Status.Conditions) > 0 || b.Status.ObservedGeneration != 0 {
+		t.Errorf("status is %+v", b.Status)
 	}
 }
