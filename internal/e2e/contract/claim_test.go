@@ -430,3 +430,20 @@ func TestAReleaseIsNotSettledOverAClaimThatSomeoneChanged(t *testing.T) {
 		t.Errorf("it was released, with claim %s", now.Annotations[claimName])
 	}
 }
+
+// Line 8.
+func TestAStatusIsNotSettledOverAClaimThatSomeoneChanged(t *testing.T) {
+	t.Parallel()
+	b := manageUp(t, managing{})
+	status := b.wire.hold(before, 1, to(http.MethodPatch, "gadgets/status", "one"))
+	b.gadget(t, "one", `{"spec":{"size":1}}`)
+	status.reached(t)
+	was := b.get(t, "one").Annotations[claimName]
+	b.annotate(t, "one", claimName, strings.Replace(was, `"incarnation":1`, `"incarnation":7`, 1))
+	status.release()
+	if p := b.hooks.ending(t, 1, "one"); p.Outcome != "again" {
+		t.Errorf("the pass ended in %q", p.Outcome)
+	}
+	b.await(t, "one", "claimed again, and ready", func(g *Gadget) bool { return ready(g) && g.Annotations[claimName] == was })
+	b.one(t, "one")
+}
