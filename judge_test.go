@@ -246,3 +246,29 @@ func TestAChangeThatIsToldAgainIsForItsWriterAlone(t *testing.T) {
 		c.queue.Close()
 	}
 }
+
+func TestWhereThereIsNoGenerationAHashOfTheContentStandsForIt(t *testing.T) {
+	t.Parallel()
+	c := newController(NewInformer(things, InformerOptions{}), Options{})
+	base := &thing{ObjectMeta: metav1.ObjectMeta{Name: "n", ResourceVersion: "1"}, Spec: map[string]string{"a": "1"}}
+	for name, x := range map[string]struct {
+		edit func(*thing)
+		same bool
+	}{
+		"status":          {func(o *thing) { o.Status.ID = "x" }, true},
+		"resourceVersion": {func(o *thing) { o.ResourceVersion = "2" }, true},
+		"managedFields":   {func(o *thing) { o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}} }, true},
+		"our finalizer":   {func(o *thing) { o.Finalizers = []string{"example.com/thing"} }, true},
+		"the claim":       {func(o *thing) { o.Annotations = map[string]string{"example.com/thing.claim": "{}"} }, true},
+		"spec":            {func(o *thing) { o.Spec["a"] = "2" }, false},
+	} {
+		obj := base.DeepCopyObject().(*thing)
+		x.edit(obj)
+		if g := c.generation(obj); g <= 0 || (g == c.generation(base)) != x.same {
+			t.Errorf("%s: %d becomes %d", name, c.generation(base), g)
+		}
+	}
+	if g := c.generation(&thing{ObjectMeta: metav1.ObjectMeta{Generation: 7}}); g != 7 {
+		t.Errorf("a generation of 7 became %d", g)
+	}
+}
