@@ -94,7 +94,7 @@ func (r *managing[T]) view() protocol.View {
 	c, o := r.c, r.m.opts
 	v := protocol.View{
 		Now: time.Now(), Identity: c.identity(), Former: o.FormerClusterIDs, FormerNames: o.Formerly, Holder: c.env.holder, Term: c.env.term,
-		Ask: r.asked, Looks: r.looks, Policy: r.policy(),
+		Ask: r.asked, Looks: r.looks, Looked: r.looked, Policy: r.policy(),
 		Outside: protocol.Outside{
 			Guarantee: protocol.Guarantee(o.Guarantee), KeyLifetime: o.KeyLifetime,
 			Fence: r.m.fencer != nil, Rebind: r.m.rebinder != nil, Scope: r.scope, Settle: o.Settle, Losses: c.lossesNow(),
@@ -110,9 +110,6 @@ func (r *managing[T]) view() protocol.View {
 		v.Object.Deleting, v.Object.Finalizer = true, true
 	}
 	r.memory.finalizer = r.memory.finalizer || v.Object.Finalizer
-	if len(r.looks) > 0 {
-		v.Now = r.looked
-	}
 	if r.invalid != nil {
 		v.Invalid = r.invalid.Error()
 	}

@@ -77,8 +77,8 @@ type reference struct {
 
 const (
 	mostThings = 5
-	mostIncs   = 6
-	mostTries  = 4
+	mostIncs   = 8
+	mostTries  = 8
 )
 
 type outside struct {
@@ -233,6 +233,7 @@ type setting struct {
 	anytime bool // calls land whenever they like, not within a window alone
 	lag     bool // look-ups by reference show what is a window old
 	slow    bool // a thing is Pending first, and may fail
+	blind   bool // a look-up may fail
 	copied  bool // the object begins as a copy of another one, which lives
 	acts    []act
 	mutant  *mutant
@@ -320,7 +321,10 @@ func (m *model) tick(s state) state {
 	}
 	for i := range s.air {
 		if c := &s.air[i]; c.do != Finish {
-			if c.age = c.age.older(oldest); c.age == oldest && !m.anytime {
+			if m.anytime {
+				continue // it never ages
+			}
+			if c.age = c.age.older(oldest); c.age == oldest {
 				*c = call{}
 			}
 		}
@@ -356,8 +360,12 @@ func (m *model) ageMemory(h handle) handle {
 			continue
 		}
 		if t, ok := v.Field(i).Addr().Interface().(*time.Time); ok && !t.IsZero() {
-			if *t = t.Add(-half); t.Before(settled.at()) {
-				*t = settled.at()
+			if *t = t.Add(-half); t.After(settled.at()) {
+				continue
+			}
+			switch *t = settled.at(); v.Type().Field(i).Name {
+			case "Met", "Changed", "Took", "Unanswered": // as if it had never been
+				*t = time.Time{}
 			}
 		}
 	}

@@ -237,7 +237,8 @@ func (m *model) environment(s state, to emit) {
 			}
 		}
 	}
-	if next := m.tick(s); next != s {
+	// Within a pass, time matters between a look and what follows from it.
+	if next := m.tick(s); next != s && (!s.pass.on || s.pass.looks != 0 && s.pass.end == 0) {
 		to("half a window passes", next)
 	}
 	if f, ok := m.fault(s); ok {

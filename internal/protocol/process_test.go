@@ -9,11 +9,8 @@ type emit func(what string, next state)
 func (m *model) view(s *state) View {
 	o := s.pass.have
 	now := epoch
-	if s.pass.looks != 0 {
-		now = now.Add(-time.Duration(s.pass.since) * half) // what was seen was seen then
-	}
 	v := View{
-		Now: now, Identity: m.identity(), Holder: "ns/lease", Term: s.term.at(),
+		Now: now, Looked: now.Add(-time.Duration(s.pass.since) * half), Identity: m.identity(), Holder: "ns/lease", Term: s.term.at(),
 		Object: Object{
 			Exists: o.exists, Namespace: "ns", Name: "n", UID: uidName(o.uid), Generation: int64(o.gen),
 			Deleting: o.deleting, Finalizer: o.finalizer, Age: time.Duration(o.age) * half, OwnerLives: o.ownerLives,
@@ -77,12 +74,21 @@ func (m *model) process(s state, to emit) {
 		m.finish(s, m.ends.at(s.pass.end), to)
 		return
 	}
+	// Look-ups that follow one another are one step: each asks for another thing, so
+	// that what lands between two of them may as well land before or after both.
 	v := m.view(&s)
-	var step Step
-	if m.mutant != nil && m.mutant.decide != nil {
-		step = m.mutant.decide(v)
-	} else {
-		step = Decide(v)
+	step := m.decides(v)
+	for looks := 0; step.Do == LookUp && !m.blind || looks > 0; looks++ {
+		if step.Do != LookUp {
+			to("look", s)
+			return
+		}
+		s = m.look(s, v, step)
+		v = m.view(&s)
+		step = m.decides(v)
+		if looks == 40 {
+			panic("it looks for ever")
+		}
 	}
 	m.next = step.Do
 	switch step.Do {
@@ -104,7 +110,11 @@ func (m *model) process(s state, to emit) {
 	case Release:
 		m.release(s, step, to)
 	case LookUp:
-		m.look(s, v, step, to)
+		to("look", m.look(s, v, step))
+		if f, can := m.fault(s); can {
+			f.pass.looks = m.looks.of(seenLook{f.pass.looks, Look{Incarnation: step.Incarnation, ID: step.ID, Failed: true}})
+			to("look: cannot tell", f)
+		}
 	default:
 		m.effect(s, v, step, to)
 	}
@@ -262,23 +272,22 @@ func (m *model) release(s state, step Step, to emit) {
 	}, again)
 }
 
-func (m *model) look(s state, v View, step Step, to emit) {
+func (m *model) look(s state, v View, step Step) state {
 	l := Look{Incarnation: step.Incarnation, ID: step.ID, Sight: m.see(&s, Effective(v), step)}
-	mem := m.memories.at(s.mem).Learn(l.Own, l.Sight.ID)
-	s.mem = m.memories.of(mem)
-	first := s.pass.looks == 0
-	ok := s
-	ok.pass.looks = m.looks.of(seenLook{s.pass.looks, l})
-	if first {
-		ok.pass.since = 0
+	s.mem = m.memories.of(m.memories.at(s.mem).Learn(l.Own, l.Sight.ID))
+	if s.pass.looks == 0 {
+		s.pass.since = 0
 	}
-	m.learn(&ok, v, l.Sight)
-	to("look", ok)
-	if f, can := m.fault(s); can {
-		l.Sight, l.Failed = Sight{}, true
-		f.pass.looks = m.looks.of(seenLook{f.pass.looks, l})
-		to("look: cannot tell", f)
+	s.pass.looks = m.looks.of(seenLook{s.pass.looks, l})
+	m.learn(&s, v, l.Sight)
+	return s
+}
+
+func (m *model) decides(v View) Step {
+	if m.mutant != nil && m.mutant.decide != nil {
+		return m.mutant.decide(v)
 	}
+	return Decide(v)
 }
 
 func (m *model) learn(s *state, v View, sight Sight) {

@@ -160,7 +160,8 @@ type View struct {
 	Policy      Policy
 	Outside     Outside
 	Memory      Memory
-	Looks       []Look // of this pass, since the last effect, wait or newer object
+	Looks       []Look    // of this pass, since the last effect, wait or newer object
+	Looked      time.Time // when the first of Looks began
 
 	first Step // what a find or a walk needs first
 }
@@ -168,10 +169,14 @@ type View struct {
 func (v *View) window() time.Duration { return max(v.Outside.Settle, v.Claim.Window) }
 
 // passed tells whether a window has passed since t, by the wall clock and by the
-// monotonic one.
+// monotonic one. What was seen counts as of when it was seen: a pass that is held up
+// between a look and what follows must not take the look for newer than it is.
 func (v *View) passed(t time.Time) bool {
-	w := v.window()
-	return v.Now.Sub(t) >= w && v.Now.Round(0).Sub(t.Round(0)) >= w
+	w, now := v.window(), v.Now
+	if len(v.Looks) > 0 && v.Looked.Before(now) {
+		now = v.Looked
+	}
+	return now.Sub(t) >= w && now.Round(0).Sub(t.Round(0)) >= w
 }
 
 // left is how long until passed.

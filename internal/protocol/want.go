@@ -213,7 +213,7 @@ func (v *View) rejected() (Step, bool) {
 	if reason == "" || of != v.Object.Generation || v.Ask.Woken || v.Ask.ReconcileAt != at {
 		return Step{}, false
 	}
-	if v.Status.ID == "" {
+	if c := v.Claim; v.Status.ID == "" || v.Status.ID == c.ID && c.Next == 0 { // nothing, or what stood before
 		return stalled(reason, message), true
 	}
 	switch l := v.byID(v.Status.ID); {
