@@ -30,7 +30,7 @@ func decide(t *testing.T, v View, see func(Step) Sight) (Step, int) {
 		switch s.Do {
 		case LookUp:
 			looks++
-			v.Looks = append(v.Looks, Look{Incarnation: s.Incarnation, ID: s.ID, Sight: see(s)})
+			v.Looks, v.Looked = append(v.Looks, Look{Incarnation: s.Incarnation, ID: s.ID, Sight: see(s)}), v.Now
 		case Read:
 			v.Memory.Read, v.Looks = true, nil
 		default:

@@ -113,7 +113,7 @@ func (w *world) view(looks []Look, status Status) View {
 	v := View{
 		Now: w.now, Identity: Identity{Controller: "d/c", Cluster: "cluster", Group: "g", Kind: "K"}, Term: w.started,
 		Object: Object{Exists: w.exists, Namespace: "ns", Name: "n", UID: "u", Generation: w.generation, Deleting: w.deleting, Finalizer: w.finalizer, Age: w.now.Sub(w.born)},
-		Claim:  w.claim, Claimed: w.claimed, Ask: w.ask, Status: status, Policy: w.policy, Outside: w.outside, Looks: looks,
+		Claim:  w.claim, Claimed: w.claimed, Ask: w.ask, Status: status, Policy: w.policy, Outside: w.outside, Looks: looks, Looked: w.now,
 	}
 	if w.claimed && !w.memory.HasClaim {
 		w.memory = w.memory.Meet(w.claim, w.status, w.now)
