@@ -350,3 +350,38 @@ func TestWithoutAnyGuaranteeAnUnknownOutcomeWaitsForAPersonAndIsNeverRepeated(t 
 		t.Errorf("created %d times", n)
 	}
 }
+
+func TestARejectedObjectIsLookedAtOnlyWhereSomethingIsLive(t *testing.T) {
+	t.Parallel()
+	b := manageUp(t, managing{options: tether.ManageOptions[*Gadget]{Options: tether.Options{Poll: 200 * time.Millisecond}}})
+	b.shop.next("create", before, answers(tether.Terminal(errSold)))
+	b.gadget(t, "none", `{"spec":{"size":1}}`)
+	b.stalled(t, "none", "Rejected")
+	b.hooks.ending(t, 1, "none")
+
+	b.book(t, "live", `{"spec":{"color":"red","size":1}}`)
+	looks := func(n int) {
+		t.Helper()
+		already := len(b.wire.lines(looksAt("live")))
+		b.wire.log.await(t, already+n, "looks at what is live", ended(looksAt("live")))
+	}
+	looks(1)
+	b.shop.next("update", before, answers(tether.Terminal(errSold)))
+	b.patch(t, "live", `{"spec":{"color":"blue"}}`)
+	b.stalled(t, "live", "Rejected")
+	looks(3) // the first poll, and those after it
+	if n := len(b.shop.called("update", "live")); n != 1 {
+		t.Errorf("%d updates", n)
+	}
+	if got := b.shop.called("", "none"); len(got) != 1 {
+		t.Errorf("where nothing is live, it was called: %+v", got)
+	}
+	if n := len(b.hooks.passes.all(passesOf("none"))); n != 1 {
+		t.Errorf("where nothing is live, it has had %d passes", n)
+	}
+}
+
+// looksAt are the looks at an object's thing.
+func looksAt(name string) func(request) bool {
+	return func(r request) bool { return r.Method == outside && r.Resource == "observe" && r.Name == name }
+}
