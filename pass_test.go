@@ -275,3 +275,36 @@ func TestWhatIsKnownOfAnObjectEndsWithIt(t *testing.T) {
 		}
 	}
 }
+
+func TestAConflictOfStatusKeepsWhatAnotherWrote(t *testing.T) {
+	t.Parallel()
+	const fresh = `{"metadata":{"namespace":"ns","name":"n","uid":"u","resourceVersion":"2","generation":1},"status":{"tags":{"of":"another"}}}`
+	var sent []string
+	s := alone(t, New(NewInformer(things, InformerOptions{}), &noting{}, Options{}), newThing(nil), func(r *http.Request) (int, string) {
+		if r.Method == http.MethodGet {
+			return http.StatusOK, fresh
+		}
+		body, _ := io.ReadAll(r.Body)
+		if sent = append(sent, string(body)); len(sent) == 1 {
+			return refused(http.StatusConflict, metav1.StatusReasonConflict)(r)
+		}
+		return http.StatusOK, strings.Replace(fresh, `"resourceVersion":"2"`, `"resourceVersion":"3"`, 1)
+	})
+	if o := s.pass(t); o.Kind != queue.Stall {
+		t.Errorf("the outcome is %+v", o)
+	}
+	if len(sent) != 2 || strings.Contains(sent[1], "tags") || !strings.Contains(sent[1], `"id":"noted"`) || !strings.Contains(sent[1], `"resourceVersion":"2"`) {
+		t.Errorf("sent: %q", sent)
+	}
+	if len(s.c.stalled) > 0 {
+		t.Errorf("what others may have wiped is kept to be put right: %v", s.c.stalled)
+	}
+}
+
+// noting is a Reconciler that writes something down, and rejects the object.
+type noting struct{}
+
+func (*noting) Reconcile(_ context.Context, o *thing) (Result, error) {
+	o.Status.ID = "noted"
+	return Done, Terminal(errors.New("none is left"))
+}
