@@ -160,7 +160,7 @@ func TestEachRuleDecidesWhatItSays(t *testing.T) {
 		{name: "21 failed before", view: standing(), change: func(v *View) { v.Status.ObservedGeneration, v.Memory.Known = 2, true }, sights: map[int]Sight{1: {State: Failed, ID: "b1", Own: 1}}, do: WriteClaim, check: func(s Step) bool { return s.Claim.Incarnation == 2 && s.Claim.ID == "b1" }},
 		{name: "21 ended", view: standing(), sights: map[int]Sight{1: {State: Ended, ID: "b1", Own: 1}}, do: Finish, reason: ReasonEnded},
 		{name: "21 gone", view: standing(), change: func(v *View) { v.Status.ID = "b1" }, do: Finish, reason: ReasonVerifyingAbsence},
-		{name: "21 gone for a window", view: standing(), change: func(v *View) { v.Status.ID, v.Memory.Absent = "b1", epoch.Add(-2*time.Minute) }, do: Finish, reason: ReasonLost},
+		{name: "21 gone for a window", view: standing(), change: func(v *View) { v.Status.ID, v.Memory.Absent, v.Memory.Missing = "b1", epoch.Add(-2*time.Minute), 1 }, do: Finish, reason: ReasonLost},
 	} {
 		v := c.view
 		if c.change != nil {

@@ -3,6 +3,7 @@ package protocol
 import (
 	"fmt"
 	"slices"
+	"time"
 )
 
 // walkLimit bounds a walk, whatever the outside answers.
@@ -174,17 +175,21 @@ func (v *View) close(from, to int) (Step, bool) {
 	return Step{}, false
 }
 
-// proof is that of an absence (rule 21): looked at twice, a window apart. False
-// says that it is given.
-func (v *View) proof() (Step, bool) {
+// proof is that of an incarnation's absence (rule 21): looked at twice, a window
+// apart. False says that it is given.
+func (v *View) proof(n int) (Step, bool) {
 	const message = "it is not found outside; absence is looked at twice, a window apart"
-	switch at := v.Memory.Absent; {
-	case at.IsZero():
-		s := finish(Waiting, ReasonVerifyingAbsence, message)
-		s.End.After = v.window()
-		return s, true
-	case !v.passed(at):
-		return v.waiting(ReasonVerifyingAbsence, message, at), true
+	at := v.Memory.Absent
+	if v.Memory.Missing != n {
+		at = time.Time{}
 	}
-	return Step{}, false
+	if !at.IsZero() && v.passed(at) {
+		return Step{}, false
+	}
+	s := v.waiting(ReasonVerifyingAbsence, message, later(at, v.Now.Add(-v.window())))
+	if at.IsZero() {
+		s.End.After = v.window()
+	}
+	s.End.Missing = n
+	return s, true
 }

@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -32,8 +33,8 @@ func (v *View) leave() Step {
 			return v.end(s, ReasonDeleting)
 		}
 	}
-	if v.seen() && len(found) == 0 {
-		if s, needed := v.proof(); needed {
+	if n := v.missed(found); n != 0 {
+		if s, needed := v.proof(n); needed {
 			s.End.Message = fmt.Sprintf("%q: %s", v.Status.ID, s.End.Message)
 			return s
 		}
@@ -54,6 +55,22 @@ func (v *View) leave() Step {
 		}
 	}
 	return v.retain()
+}
+
+// missed is an incarnation that was there once and is not found; 0 for none. Its
+// absence wants proof.
+func (v *View) missed(found []Sight) int {
+	c := v.Claim
+	if v.seen() && len(found) == 0 {
+		return c.Incarnation
+	}
+	for _, n := range []int{c.Incarnation, c.Next} {
+		has := func(s Sight) bool { return s.Own == n }
+		if n != 0 && v.Memory.id(n) != "" && !slices.ContainsFunc(found, has) {
+			return n
+		}
+	}
+	return 0
 }
 
 func (v *View) retain() Step {

@@ -33,7 +33,8 @@ type Memory struct {
 	RejectedGen     int64
 	RejectedAt      string // the reconcile-at annotation at that time
 
-	Absent time.Time // when a seen thing was first not found
+	Absent  time.Time // when a seen thing was first not found
+	Missing int       // … of which incarnation
 
 	fences [4]int     // incarnations that were fenced, the newest last
 	ids    [4]learned // ids from answers and look-ups, the newest last
@@ -197,8 +198,9 @@ func (m Memory) Reject(reason, message string, generation int64, reconcileAt str
 // Finished notes how a pass ended.
 func (m Memory) Finished(e End, now time.Time) Memory {
 	switch {
-	case e.Reason == ReasonVerifyingAbsence && m.Absent.IsZero():
-		m.Absent = now
+	case e.Missing != 0 && (m.Absent.IsZero() || m.Missing != e.Missing):
+		m.Absent, m.Missing = now, e.Missing
+	case e.Missing != 0:
 	case e.Verdict == AsWanted:
 		m.Absent = time.Time{}
 		if e.Looked {

@@ -31,8 +31,12 @@ type state struct {
 	snap  object // a backup of etcd, or none
 
 	mem  handle // Memory
-	term age    // of the process
-	pass pass   // the one under way, if any
+	born uint8  // UID of the object that Memory is of
+	old  object // where the setting wants it: the object before its last change
+
+	behind bool // the process has read an old list, and the watch has not caught up
+	term   age  // of the process
+	pass   pass // the one under way, if any
 
 	out  outside
 	air  [2]call // calls that were sent, and whose fate is open
@@ -177,12 +181,12 @@ func (in *intern[T]) at(h handle) T { return in.values[h] }
 // packed is a state as it is stored: the parts that many states share are interned.
 type packed struct {
 	api, cache, snap, have, was, new handle
-	mem, status, looks, end          handle
+	mem, status, looks, end, old     handle
 	out, air                         handle
 	did                              deed
 	term, since                      age
-	faults, acts                     uint8
-	on, late, released               bool
+	faults, acts, born               uint8
+	on, late, released, behind       bool
 }
 
 func (m *model) pack(s *state) packed {
@@ -191,6 +195,7 @@ func (m *model) pack(s *state) packed {
 		was: m.objects.of(s.late.was), new: m.objects.of(s.late.new), mem: s.mem, status: s.pass.status, looks: s.pass.looks, end: s.pass.end,
 		out: m.outs.of(s.out), air: m.airs.of(s.air), did: s.did, term: s.term, since: s.pass.since, faults: s.faults, acts: s.acts,
 		on: s.pass.on, late: s.late.on, released: s.released,
+		behind: s.behind, born: s.born, old: m.objects.of(s.old),
 	}
 }
 
@@ -199,7 +204,7 @@ func (m *model) unpack(p packed) state {
 		api: m.objects.at(p.api), cache: m.objects.at(p.cache), snap: m.objects.at(p.snap), mem: p.mem, term: p.term,
 		pass: pass{on: p.on, have: m.objects.at(p.have), status: p.status, looks: p.looks, since: p.since, end: p.end},
 		out:  m.outs.at(p.out), air: m.airs.at(p.air), late: write{p.late, m.objects.at(p.was), m.objects.at(p.new)},
-		faults: p.faults, acts: p.acts, did: p.did, released: p.released,
+		faults: p.faults, acts: p.acts, did: p.did, released: p.released, behind: p.behind, born: p.born, old: m.objects.at(p.old),
 	}
 }
 
@@ -212,17 +217,18 @@ type seenLook struct {
 // model is a setting, and the values of its states.
 type model struct {
 	setting
-	claims   *intern[Claim]
-	statuses *intern[Status]
-	memories *intern[Memory]
-	looks    *intern[seenLook]
-	ends     *intern[End]
-	texts    *intern[string]
-	objects  *intern[object]
-	outs     *intern[outside]
-	airs     *intern[[2]call]
-	next     Action // what the process does next
-	last     *End   // where set: takes how a pass ends
+	claims               *intern[Claim]
+	statuses             *intern[Status]
+	memories             *intern[Memory]
+	looks                *intern[seenLook]
+	ends                 *intern[End]
+	texts                *intern[string]
+	objects              *intern[object]
+	outs                 *intern[outside]
+	airs                 *intern[[2]call]
+	mostFaults, mostActs uint8
+	next                 Action // what the process does next
+	last                 *End   // where set: takes how a pass ends
 }
 
 // setting is what the outside is like, and what may happen.
@@ -234,6 +240,10 @@ type setting struct {
 	lag     bool // look-ups by reference show what is a window old
 	slow    bool // a thing is Pending first, and may fail
 	blind   bool // a look-up may fail
+	stale   bool // a process that starts may read what was before
+	forgets bool // no rejection is kept under a key
+	quick   bool // explored in each test run
+	twoActs bool // explored with two acts and one fault, where that is asked for
 	copied  bool // the object begins as a copy of another one, which lives
 	acts    []act
 	mutant  *mutant
@@ -294,7 +304,7 @@ func placeOf(id string) int {
 // tick lets half a window pass.
 func (m *model) tick(s state) state {
 	const oldest = settled
-	for _, o := range []*object{&s.api, &s.cache, &s.snap, &s.pass.have, &s.late.was, &s.late.new} {
+	for _, o := range []*object{&s.api, &s.cache, &s.snap, &s.pass.have, &s.late.was, &s.late.new, &s.old} {
 		if o.exists {
 			o.age = o.age.older(oldest)
 			o.claim = m.ageClaim(o.claim)
@@ -400,6 +410,16 @@ func (s *state) live() (n int, which [mostThings]bool) {
 		}
 	}
 	return n, which
+}
+
+// present counts those that stand.
+func (s *state) present() (n int) {
+	for _, t := range s.out.things {
+		if t.state == Present && t.ref.uid != 0 && t.ref.uid != 9 && t.ref.inc != 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func (m *model) describe(s *state) string {

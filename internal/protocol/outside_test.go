@@ -76,7 +76,7 @@ func (m *model) book(s state, c call, claim Claim) (state, Sight, Outcome) {
 		}
 	}
 	if o.soldOut {
-		if keyed {
+		if keyed && !m.forgets {
 			*slot = kept{rejected: true, content: c.content}
 		}
 		return s, Sight{}, OutcomeRejected

@@ -222,7 +222,7 @@ func (m *model) environment(s state, to emit) {
 	}
 	if s.cache != s.api && !s.pass.on { // it is read where a pass begins
 		next := s
-		next.cache = s.api
+		next.cache, next.behind = s.api, false
 		to("the watch tells", next)
 	}
 	for i, t := range s.out.things {
@@ -244,7 +244,7 @@ func (m *model) environment(s state, to emit) {
 	if f, ok := m.fault(s); ok {
 		m.dies(f, "a crash", to)
 	}
-	if s.acts < m.mostActs() {
+	if s.acts < m.mostActs {
 		// Whether an object changes before or after a call is all the same.
 		early := s.pass.on && (m.next == LookUp || m.next.Effect())
 		for _, a := range m.acts {
@@ -254,6 +254,9 @@ func (m *model) environment(s state, to emit) {
 			if next, ok := a.do(m, s); ok {
 				if next.acts++; next.api != s.api {
 					next.late = write{} // its guard is broken
+					if m.stale {
+						next.old = s.api
+					}
 				}
 				to("— "+a.name, next)
 			}

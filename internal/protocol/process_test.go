@@ -64,10 +64,16 @@ func (m *model) lookList(h handle) []Look {
 // included.
 func (m *model) process(s state, to emit) {
 	if !s.pass.on {
+		if s.behind && !(m.mutant != nil && m.mutant.trusts) { // contract line 4: a consistent read
+			s.behind, s.cache = false, s.api
+		}
 		if !s.cache.exists {
 			return
 		}
 		s.pass = pass{on: true, have: s.cache, status: s.cache.status}
+		if s.born != s.cache.uid { // another object: nothing is known of it
+			s.mem, s.born = 0, s.cache.uid
+		}
 	}
 	m.next = Finish
 	if s.pass.end != 0 {
@@ -114,6 +120,8 @@ func (m *model) process(s state, to emit) {
 		if f, can := m.fault(s); can {
 			f.pass.looks = m.looks.of(seenLook{f.pass.looks, Look{Incarnation: step.Incarnation, ID: step.ID, Failed: true}})
 			to("look: cannot tell", f)
+			f.pass.looks = m.looks.of(seenLook{s.pass.looks, Look{Incarnation: step.Incarnation, ID: step.ID, Sight: Sight{State: Absent}}})
+			to("look: not found, though it may be there", f)
 		}
 	default:
 		m.effect(s, v, step, to)
@@ -122,20 +130,26 @@ func (m *model) process(s state, to emit) {
 
 // crash begins a new process: it knows nothing, and reads all that is stored.
 func (m *model) crash(s state) state {
-	s.mem, s.term, s.pass, s.cache = 0, 0, pass{}, s.api
+	s.mem, s.term, s.pass, s.cache, s.born, s.behind = 0, 0, pass{}, s.api, 0, false
 	return s
 }
 
 // dies emits a crash, but for one that is assumed not to be: within a window of
 // someone's hand on the claim.
 func (m *model) dies(s state, what string, to emit) {
-	if !m.tampered(&s) {
-		to(what, m.crash(s))
+	if m.tampered(&s) {
+		return
+	}
+	to(what, m.crash(s))
+	if m.stale && s.old.exists {
+		s = m.crash(s)
+		s.cache, s.behind = s.old, true
+		to(what+", and an old list", s)
 	}
 }
 
 func (m *model) fault(s state) (state, bool) {
-	if s.faults >= m.mostFaults() {
+	if s.faults >= m.mostFaults {
 		return s, false
 	}
 	s.faults++
@@ -149,7 +163,7 @@ func again(s state) state {
 }
 
 func (m *model) read(s state, to emit) {
-	s.cache = s.api
+	s.cache, s.behind = s.api, false
 	if !s.api.exists || s.api.uid != s.pass.have.uid || s.api.gen != s.pass.have.gen {
 		to("read: it is another by now", again(s))
 		return
@@ -169,7 +183,10 @@ func (m *model) put(s state, next object, what string, to emit, done func(state)
 	}
 	was := s.pass.have
 	stored := s
-	stored.api, stored.cache, stored.late = next, next, write{}
+	stored.api, stored.cache, stored.late, stored.behind = next, next, write{}, false
+	if m.stale {
+		stored.old = s.api
+	}
 	to(what, done(stored))
 	f, ok := m.fault(s)
 	if !ok {

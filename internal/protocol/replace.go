@@ -37,7 +37,19 @@ func (v *View) oldFirst() (Step, bool) {
 	case old.State.Live():
 		return v.end(old, ReasonReplacing), true
 	}
-	return v.close(v.Claim.Incarnation, v.Claim.Incarnation)
+	return v.closeOld(old)
+}
+
+// closeOld makes sure that the old one is over: what is not found, though its id is
+// known, wants proof; and no create of it may land any more.
+func (v *View) closeOld(old Sight) (Step, bool) {
+	n := v.Claim.Incarnation
+	if old.State.missing() && (v.Claim.ID != "" || v.Memory.id(n) != "") {
+		if s, needed := v.proof(n); needed {
+			return s, true
+		}
+	}
+	return v.close(n, n)
 }
 
 func (v *View) wantedBack(old Sight) bool { return old.State == Present && !old.Differs }
@@ -70,7 +82,7 @@ func (v *View) replaceAnew(next Sight) Step {
 		s.End.Live = old.State.Live()
 		return s
 	case next.State.missing() && v.hadNext():
-		if s, needed := v.proof(); needed {
+		if s, needed := v.proof(c.Next); needed {
 			s.End.Live = old.State.Live()
 			return s
 		}
@@ -123,7 +135,8 @@ func (v *View) dropOld() Step {
 	case old.State.Live():
 		return v.end(old, ReasonReplacing)
 	}
-	if s, needed := v.close(c.Incarnation, c.Incarnation); needed {
+	if s, needed := v.closeOld(old); needed {
+		s.End.Live = true
 		return s
 	}
 	return v.write(v.dropped(c.Next))

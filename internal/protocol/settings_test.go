@@ -1,14 +1,5 @@
 package protocol
 
-import "time"
-
-type mutant struct {
-	name      string
-	decide    func(View) Step
-	send      func(*call, View, state)
-	unwritten bool
-}
-
 // settings are what is explored: what the outside offers, with and without a fence;
 // each order of replacing; calls that land late. The acts of people come in groups,
 // since all of them at once are more than needed to find what two of them break.
@@ -54,10 +45,17 @@ func settings() []setting {
 			{name: "LookupOnly, slow", outside: lookup, lag: true, slow: true},
 		} {
 			s.name, s.acts = s.name+": "+g.name, g.acts
+			s.quick = quick[s.name]
 			all = append(all, s)
 		}
 	}
 	return append(all,
+		setting{name: "IdempotencyKeys, fenced, any time, no rejection kept: sold out", outside: keysFenced, anytime: true, lag: true, forgets: true, acts: []act{actSellOut, actDate, actRestock, actDelete}, twoActs: true},
+		setting{name: "UniqueReference, an old list: two wishes", outside: unique, lag: true, stale: true, acts: []act{actPassenger}, twoActs: true},
+		setting{name: "LookupOnly, an old list: two wishes", outside: lookup, lag: true, stale: true, acts: []act{actPassenger}, twoActs: true},
+		setting{name: "UniqueReference, blind", outside: unique, blind: true, lag: true, acts: wish},
+		setting{name: "LookupOnly, recreate, blind", outside: lookup, policy: recreate, blind: true, lag: true, acts: []act{actDelete, actWipe, actCancel}},
+		setting{name: "UniqueReference: two wishes", outside: unique, lag: true, acts: []act{actPassenger, actDelete}, twoActs: true},
 		setting{name: "None: a person", outside: Outside{Guarantee: None}, acts: person},
 		setting{name: "None, delete first: a person", outside: Outside{Guarantee: None}, policy: first, acts: person},
 		setting{name: "rebind, fenced: a person", outside: rebind, anytime: true, lag: true, acts: person},
@@ -68,4 +66,20 @@ func settings() []setting {
 	)
 }
 
-const _ = time.Second
+// quick are explored in each test run, beside those that are small.
+var quick = map[string]bool{
+	"UniqueReference: wishes": true, "LookupOnly: hands": true, "LookupOnly, recreate: world": true,
+	"UniqueLiveReference, fenced, any time: world": true, "LookupOnly, delete first: wishes": true,
+}
+
+// depth is how many faults and acts are explored, where so many are asked for. Two
+// lies about an absence in a row are more than is promised.
+func (s setting) depth(faults, acts uint8) (uint8, uint8) {
+	if s.twoActs {
+		acts = 2
+	}
+	if s.blind {
+		faults = 1
+	}
+	return faults, acts
+}

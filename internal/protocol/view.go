@@ -216,9 +216,9 @@ func (v *View) birth() Claim {
 	}
 }
 
-// seen: this incarnation was outside.
+// seen: this incarnation was outside, as the claim, status or an answer says.
 func (v *View) seen() bool {
-	return v.Claim.Seen || v.Status.ID != "" && v.Status.ID != v.Claim.ID
+	return v.Claim.Seen || v.Status.ID != "" && v.Status.ID != v.Claim.ID || v.Memory.id(v.Claim.Incarnation) != ""
 }
 
 // guarantee is what counts: the outside's, or the one under which the claim's

@@ -344,7 +344,7 @@ func (v *View) over(s Sight) Step {
 		return stalled(orReason(s.Reason, "Failed"), s.Message)
 	}
 	if s.State.missing() {
-		if s, needed := v.proof(); needed {
+		if s, needed := v.proof(c.Incarnation); needed {
 			return s
 		}
 	}
