@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -57,6 +58,7 @@ type engine interface {
 	resource() string
 	judgesStatus(bool)
 	checkServed() error
+	beginTerm(ctx context.Context) error
 	work(ctx context.Context, workers *sync.WaitGroup)
 	drain()
 	queueState() QueueState
@@ -95,6 +97,10 @@ type controller[T Object] struct {
 	losses     map[Key]time.Time  // of managed objects, by when they were seen
 	vanished   map[Key]T          // deleted ones whose finalizer somebody took off
 	passNumber counter
+
+	since    string       // the version that the store must get to in this term
+	fresh    map[Key]bool // what was read consistently meanwhile; guarded by memoryMu
+	caughtUp atomic.Bool  // … and it has
 }
 
 func newController[T Object](in *Informer[T], o Options) *controller[T] {
@@ -225,6 +231,7 @@ func (c *controller[T]) setUp(env *environment) error {
 	c.env, c.live = env, c.in.live.Load()
 	c.queue = queue.New[Key](c.opts.queueOptions())
 	c.memory, c.stalled, c.statusOff = map[Key]*memory{}, map[Key]stalled[T]{}, false
+	c.caughtUp.Store(true) // until a term begins
 	c.losses, c.vanished = map[Key]time.Time{}, map[Key]T{}
 	c.live.store.Subscribe(c.heard)
 	for _, w := range c.opts.Watches {

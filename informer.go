@@ -116,6 +116,7 @@ type informer interface {
 	state() InformerState
 	synced() <-chan struct{}
 	busy() bool
+	latest(ctx context.Context) (version string, err error)
 }
 
 // liveInformer is an informer during one Run.
@@ -132,6 +133,7 @@ type liveInformer[T Object] struct {
 	mu      sync.Mutex // guards the rest
 	pending int        // list-watches that have not synced yet
 	trouble map[string]trouble
+	reached map[string]string // by namespace: what the list-watch has told up to
 }
 
 func (l *liveInformer[T]) synced() bool {
@@ -178,7 +180,8 @@ func (in *Informer[T]) open(env *environment) error {
 		return err
 	}
 	client.Keep = in.opts.KeepManagedFields
-	l := &liveInformer[T]{Informer: in, env: env, client: client, store: store.New[T](), ready: make(chan struct{}), trouble: map[string]trouble{}}
+	l := &liveInformer[T]{Informer: in, env: env, client: client, store: store.New[T](), ready: make(chan struct{}),
+		trouble: map[string]trouble{}, reached: map[string]string{}}
 	for _, x := range in.indexes {
 		l.indexes = append(l.indexes, l.store.NewIndex(func(obj T) (values []string) {
 			defer l.recovered("NewIndex")
@@ -291,6 +294,7 @@ func (s *listSink[T]) Replace(items []T, version string) {
 		s.tell(obj)
 	}
 	s.live.store.Replace(s.namespace, items, version, s.listing)
+	s.Reached(version)
 	if s.synced {
 		return
 	}
@@ -319,5 +323,11 @@ func (s *listSink[T]) tell(obj T) {
 	}
 }
 
-func (s *listSink[T]) Remove(obj T)      { s.live.store.Remove(obj) }
+func (s *listSink[T]) Remove(obj T) { s.live.store.Remove(obj) }
+func (s *listSink[T]) Reached(version string) {
+	s.live.mu.Lock()
+	defer s.live.mu.Unlock()
+	s.live.reached[s.namespace] = version
+}
+
 func (s *listSink[T]) Trouble(err error) { s.live.troubled("watch of "+s.namespace, err) }

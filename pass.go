@@ -77,10 +77,18 @@ func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Ou
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("the pass took longer than Options.Timeout, %v", c.opts.Timeout))
 	defer cancel()
+	obj, gone, err := c.freshen(ctx, item, obj)
+	if gone {
+		return queue.Outcome{Kind: queue.Forget} // the watch will tell
+	}
 	p := c.newPass(item, obj)
 	ctx = withPass(logr.NewContext(ctx, p.log), p)
 	e, kept := p.keptEnding()
-	if !kept {
+	switch {
+	case err != nil:
+		e = p.writeFailed(err, "read the object")
+		e.noStatus = true
+	case !kept:
 		e = p.contained(ctx)
 	}
 	if !e.noStatus {

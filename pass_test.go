@@ -308,3 +308,52 @@ func (*noting) Reconcile(_ context.Context, o *thing) (Result, error) {
 	o.Status.ID = "noted"
 	return Done, Terminal(errors.New("none is left"))
 }
+
+// Contract line 4: what the old leader had written counts, whatever list this
+// process began with.
+func TestAKeyIsReadConsistentlyUntilTheStoreHasGotToWhatWasThereWhenTheTermBegan(t *testing.T) {
+	t.Parallel()
+	var seen []string
+	c := New(NewInformer(things, InformerOptions{}), Reconciler[*thing](sizes{&seen}), Options{})
+	obj := &thing{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "one", UID: "u", ResourceVersion: "5", Generation: 1}, Spec: map[string]string{"size": "old"}}
+	version := "9"
+	s := alone(t, c, obj, func(r *http.Request) (int, string) {
+		if strings.Contains(r.URL.RawQuery, "limit=1") {
+			return http.StatusOK, fmt.Sprintf(`{"kind":"ThingList","apiVersion":"example.com/v1","metadata":{"resourceVersion":%q},"items":[]}`, version)
+		}
+		return http.StatusOK, `{"kind":"Thing","apiVersion":"example.com/v1","metadata":{"namespace":"ns","name":"one","uid":"u","resourceVersion":"9","generation":1},"spec":{"size":"new"}}`
+	})
+	(&listSink[*thing]{live: s.c.live}).Reached("5")
+	if err := s.c.beginTerm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	reads := func() (n int) {
+		for _, q := range s.requests {
+			if strings.HasPrefix(q, "GET") && strings.HasSuffix(q, "/one") {
+				n++
+			}
+		}
+		return n
+	}
+	s.pass(t)
+	s.pass(t) // it was read in this term
+	if got := reads(); got != 1 || seen[0] != "new" || seen[1] != "new" {
+		t.Errorf("%d reads; passes saw %q", got, seen)
+	}
+	version = "20"
+	if err := s.c.beginTerm(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	(&listSink[*thing]{live: s.c.live}).Reached("20") // a bookmark
+	if s.pass(t); reads() != 1 {
+		t.Errorf("read although the store had got there: %q", s.requests)
+	}
+}
+
+// sizes notes the size that each pass sees.
+type sizes struct{ seen *[]string }
+
+func (s sizes) Reconcile(_ context.Context, o *thing) (Result, error) {
+	*s.seen = append(*s.seen, o.Spec["size"])
+	return Done, nil
+}

@@ -339,7 +339,7 @@ func (r *running) lead(ctx context.Context) {
 	r.note("waiting for informers", true)
 	defer r.note("stopped", false)
 	r.env.term = time.Now()
-	if !r.prepared(ctx) {
+	if !r.prepared(ctx) || !r.learnVersions(ctx) {
 		return
 	}
 	passCtx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))

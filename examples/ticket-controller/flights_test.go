@@ -219,17 +219,17 @@ func TestWhatIsWrongWithATicketIsNamed(t *testing.T) {
 		t.Errorf("the smallest Ticket: %v", err)
 	}
 	for want, change := range map[string]func(*v1.Ticket){
-		"spec.from and spec.to":     func(t *v1.Ticket) { t.Spec.To = "ICN" },
-		"spec.departureDate":        func(t *v1.Ticket) { t.Spec.DepartureDate = "tomorrow" },
-		"has passed":                func(t *v1.Ticket) { t.Spec.DepartureDate = "2020-01-01" },
-		"spec.flightNumber":         func(t *v1.Ticket) { t.Spec.FlightNumber = "my usual one" },
-		"spec.cabin":                func(t *v1.Ticket) { t.Spec.Cabin = "balcony" },
-		"spec.passengers: there":    func(t *v1.Ticket) { t.Spec.Passengers = nil },
-		"spec.passengers[0]":        func(t *v1.Ticket) { t.Spec.Passengers[0].GivenName = " " },
-		"spec.maxPrice":             func(t *v1.Ticket) { t.Spec.MaxPrice = &v1.Money{Amount: "much", Currency: "EUR"} },
-		`spec.onLost: "Forget"`:     func(t *v1.Ticket) { t.Spec.OnLost = "Forget" },
-		"spec.deletionPolicy":       func(t *v1.Ticket) { t.Spec.DeletionPolicy = "cancel" },
-		`spec.replace: "Both"`:      func(t *v1.Ticket) { t.Spec.Replace = "Both" },
+		"spec.from and spec.to":  func(t *v1.Ticket) { t.Spec.To = "ICN" },
+		"spec.departureDate":     func(t *v1.Ticket) { t.Spec.DepartureDate = "tomorrow" },
+		"has passed":             func(t *v1.Ticket) { t.Spec.DepartureDate = "2020-01-01" },
+		"spec.flightNumber":      func(t *v1.Ticket) { t.Spec.FlightNumber = "my usual one" },
+		"spec.cabin":             func(t *v1.Ticket) { t.Spec.Cabin = "balcony" },
+		"spec.passengers: there": func(t *v1.Ticket) { t.Spec.Passengers = nil },
+		"spec.passengers[0]":     func(t *v1.Ticket) { t.Spec.Passengers[0].GivenName = " " },
+		"spec.maxPrice":          func(t *v1.Ticket) { t.Spec.MaxPrice = &v1.Money{Amount: "much", Currency: "EUR"} },
+		`spec.onLost: "Forget"`:  func(t *v1.Ticket) { t.Spec.OnLost = "Forget" },
+		"spec.deletionPolicy":    func(t *v1.Ticket) { t.Spec.DeletionPolicy = "cancel" },
+		`spec.replace: "Both"`:   func(t *v1.Ticket) { t.Spec.Replace = "Both" },
 	} {
 		tk := smallest()
 		change(tk)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -142,6 +143,20 @@ func (c *Client[T]) List(ctx context.Context, namespace string, opts metav1.List
 	}
 	err := c.path(c.rest.Get(), namespace).SpecificallyVersionedParams(&opts, metav1.ParameterCodec, paramVersion).Do(ctx).Into(into)
 	return into, err
+}
+
+// Version is the newest resourceVersion, as a consistent list of at most one object
+// tells it.
+func (c *Client[T]) Version(ctx context.Context, namespace string) (string, error) {
+	list, err := c.List(ctx, namespace, metav1.ListOptions{Limit: 1})
+	if err != nil {
+		return "", err
+	}
+	m, err := meta.ListAccessor(list)
+	if err != nil {
+		return "", err
+	}
+	return m.GetResourceVersion(), nil
 }
 
 // Patch patches the object, or a subresource of it.

@@ -89,3 +89,4 @@ func (deaf) Replace([]*corev1.ConfigMap, string) {}
 func (deaf) Apply(*corev1.ConfigMap)             {}
 func (deaf) Remove(*corev1.ConfigMap)            {}
 func (deaf) Trouble(error)                       {}
+func (deaf) Reached(string)                      {}

@@ -36,7 +36,8 @@ type Sink[T Object] interface {
 	Replace(items []T, version string)
 	Apply(obj T)
 	Remove(obj T)
-	Trouble(err error) // the last list or watch failed; nil: it goes well again
+	Reached(version string) // all up to it has been told
+	Trouble(err error)      // the last list or watch failed; nil: it goes well again
 }
 
 // ListWatch keeps a Sink up to date for one namespace, or all.
@@ -170,6 +171,9 @@ func (s *reflectorStore[T]) item(o any) (T, error) {
 }
 
 func (s *reflectorStore[T]) Resync() error { return nil }
+
+// UpdateResourceVersion is called after each event and each bookmark.
+func (s *reflectorStore[T]) UpdateResourceVersion(version string) { s.Sink.Reached(version) }
 
 // Transformer strips objects before the Reflector keeps them during a WatchList.
 func (s *reflectorStore[T]) Transformer() cache.TransformFunc {

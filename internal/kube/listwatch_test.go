@@ -20,6 +20,7 @@ func (s *sunk) Listing(authoritative bool) {
 func (s *sunk) Replace([]*corev1.ConfigMap, string) {}
 func (s *sunk) Apply(*corev1.ConfigMap)             {}
 func (s *sunk) Remove(*corev1.ConfigMap)            {}
+func (s *sunk) Reached(string)                      {}
 func (s *sunk) Trouble(err error)                   { s.told = append(s.told, fmt.Sprint("trouble ", err != nil)) }
 
 func TestAListOrAWatchThatFailsIsTold(t *testing.T) {
