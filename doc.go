@@ -69,7 +69,8 @@
 //   - A stop lets running passes end; a lost lease cancels them, and no effect is
 //     started after it. After [Run] has returned, nothing that it started is left.
 //   - What keeps it from working is told in readiness ([Health]), in the log and in
-//     metrics, and waited for. It never ends the process, and never panics on input.
+//     metrics, or in the object's conditions, and waited for: see [Run]. It never
+//     ends the process, and never panics on input.
 //
 // # Annotations
 //
@@ -78,6 +79,29 @@
 //	<Domain>/paused: "true"          observe only; a deletion waits
 //	<Domain>/orphan: "true"          at deletion, release the object and leave the outside untouched
 //	<Domain>/reconcile-at: anything  a pass now, and a new try after a rejection
+//
+// and for one managed controller, where <Name> is its [Options] Name:
+//
+//	<Domain>/<Name>.adopt: <id>      take over what stands outside under that id
+//	<Domain>/<Name>.new: <uid>       make another one: after a loss, or for a claim that is not this object's
+//	<Domain>/<Name>.outcome: <incarnation>.<attempt>=happened:<id>, or …=did-not-happen
+//	                                 what came of a create that nobody else can tell
+//	<Domain>/<Name>.claim            the library's own: what it has begun outside; leave it alone
+//
+// The object's conditions name the annotation and the value that is wanted, where
+// one is. An answer acts once.
+//
+// # Rights
+//
+// What the controllers need of RBAC, each in its own namespaces where it is
+// restricted to some:
+//
+//	the resource             get, list, watch, patch
+//	its status               patch (the subresource)
+//	events.k8s.io/events     create, patch
+//	namespaces, kube-system  get, where ManageOptions.ClusterID is not given
+//	leases                   get, create, update, where RunOptions.Lease is given
+//	watched and read ones    list, watch
 //
 // The design, and why it is so, stands in docs/design.
 package tether

@@ -71,7 +71,7 @@ func (r *managing[T]) begin(ctx context.Context) error {
 		}
 		var err error
 		if r.scope, err = r.m.scoper.Scope(ctx, r.obj); err != nil {
-			return Done, fmt.Errorf("Scope: %w", err)
+			return Done, fmt.Errorf("the scope cannot be told: %w", err)
 		}
 		return Done, nil
 	})
@@ -384,16 +384,13 @@ func (r *managing[T]) cannotSay(err error) ending {
 		name: "error", err: err, outcome: queue.Outcome{Kind: queue.Backoff},
 		verdict: verdict{ready: metav1.ConditionUnknown, reconciling: true, reason: orElse(o.reason, reasonFailed), message: err.Error()},
 	}
-	if o.later {
-		e.name, e.outcome = "retry_after", queue.Outcome{Kind: queue.Hold, Delay: o.after}
-	}
-	return e
+	return e.held(o)
 }
 
 // call makes one call of the External, within CallTimeout. Whether the lease is
 // held was asked right before.
 func (r *managing[T]) call(ctx context.Context, verb string, f func(context.Context) (Observation, error)) (Observation, protocol.Outcome, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.m.opts.CallTimeout, fmt.Errorf("%s took longer than ManageOptions.CallTimeout, %v", verb, r.m.opts.CallTimeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, r.m.opts.CallTimeout, fmt.Errorf("%s took longer than a call may take, %v", verb, r.m.opts.CallTimeout))
 	defer cancel()
 	start := time.Now()
 	var o Observation

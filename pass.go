@@ -75,7 +75,7 @@ func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Ou
 		c.forget(item.Key)
 		return queue.Outcome{Kind: queue.Forget}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("the pass took longer than Options.Timeout, %v", c.opts.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("the pass took longer than it may take, %v", c.opts.Timeout))
 	defer cancel()
 	obj, gone, err := c.freshen(ctx, item, obj)
 	if gone {
@@ -226,8 +226,15 @@ func (p *pass[T]) endingOf(r Result, err error) ending {
 		name: "error", err: err, outcome: queue.Outcome{Kind: queue.Backoff},
 		verdict: verdict{ready: metav1.ConditionFalse, reconciling: true, reason: orElse(o.reason, reasonFailed), message: err.Error()},
 	}
+	return e.held(o)
+}
+
+// held is an ending that a server's word keeps from being tried again before its
+// time, which it says: what people change meanwhile waits for it as well.
+func (e ending) held(o outcome) ending {
 	if o.later {
 		e.name, e.outcome = "retry_after", queue.Outcome{Kind: queue.Hold, Delay: o.after}
+		e.verdict.message += fmt.Sprintf("; nothing is tried for %v, as the server asks, whatever changes", o.after.Round(time.Second))
 	}
 	return e
 }
@@ -386,6 +393,7 @@ func (p *pass[T]) settle(ctx context.Context, e *ending) {
 	switch {
 	case err != nil && e.err == nil:
 		e.err = fmt.Errorf("write the status: %w", err)
+		e.verdict.reason = "WriteFailed"
 		e.name, e.outcome = "error", queue.Outcome{Kind: queue.Backoff}
 	case err != nil:
 		p.log.Error(err, "status not written")

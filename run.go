@@ -55,8 +55,12 @@ var errStopped = errors.New("the controller is stopping")
 // Run runs controllers until ctx ends, and returns after all that it started has
 // ended: nil where ctx ended, otherwise what was wrong. It validates everything
 // before anything starts, and answers all mistakes at once. What keeps it from
-// working (no API server, a missing definition, a missing right) is told in
-// readiness, in the log and in metrics, and waited for.
+// working (no API server, a missing definition, a right to list or watch that is
+// missing) is told in readiness, in the log and in metrics, and waited for; a write
+// that is forbidden is told in the object's conditions, as far as those can be
+// written, and in the log. Only where the cluster's id is needed, not given and
+// forbidden to read does Run end for a right: nobody could grant what a reference
+// begins with later.
 //
 // A stop goes in two phases: no new passes; running ones end, with their context
 // alive, within StopTimeout; then they are cancelled, write their status, and the

@@ -85,7 +85,7 @@ func (a answer) mediaType() string {
 func (a answer) problem() *Error {
 	var p Problem
 	if a.mediaType() != MediaTypeProblem || json.Unmarshal(a.body, &p) != nil || p.Status != a.status {
-		return a.fail(BadAnswer, "an error without the contract's problem document; is BaseURL right?")
+		return a.fail(BadAnswer, "an error without the contract's problem document; is the address that of a booking API?")
 	}
 	k, ok := p.Kind()
 	if !ok || (k == NotFound && a.op != OpGet && a.op != OpChange && a.op != OpCancel) {

@@ -39,6 +39,9 @@ func TokenFile(path string) TokenSource {
 		if token == "" {
 			return "", fmt.Errorf("token file %s is empty: write the bearer token of the booking API into it", path)
 		}
+		if err := checkToken(token); err != nil {
+			return "", fmt.Errorf("token file %s: %w", path, err)
+		}
 		return token, nil
 	}
 }

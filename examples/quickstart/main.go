@@ -14,8 +14,6 @@ import (
 	v1 "github.com/tetherkube/tether/examples/ticket-controller/api/v1"
 )
 
-var tickets = tether.Resource[*v1.Ticket]{GroupVersion: v1.GroupVersion, Kind: "Ticket", Plural: "tickets"}
-
 type flights struct{ *booking.Client }
 
 func (f flights) Observe(ctx context.Context, t *v1.Ticket, c tether.Call) (tether.Observation, error) {
@@ -23,7 +21,7 @@ func (f flights) Observe(ctx context.Context, t *v1.Ticket, c tether.Call) (teth
 	if err != nil || len(found) == 0 {
 		return tether.Observation{State: tether.Absent}, err
 	}
-	return seen(t, found[0]), nil
+	return seen(t, found[0], false, nil)
 }
 
 func (f flights) Create(ctx context.Context, t *v1.Ticket, c tether.Call) (tether.Observation, error) {
@@ -32,27 +30,32 @@ func (f flights) Create(ctx context.Context, t *v1.Ticket, c tether.Call) (tethe
 		r.Passengers = append(r.Passengers, booking.Passenger{GivenName: p.GivenName, FamilyName: p.FamilyName})
 	}
 	a, err := f.Client.Create(ctx, c.Key, r)
-	return seen(t, a.Booking), err
+	return seen(t, a.Booking, a.Replayed, err)
 }
 
 func (f flights) Update(ctx context.Context, t *v1.Ticket, c tether.Call, o tether.Observation) (tether.Observation, error) {
 	a, err := f.Change(ctx, c.Key, o.ID, o.Version, booking.Change{DepartureDate: &t.Spec.DepartureDate})
-	return seen(t, a.Booking), err
+	return seen(t, a.Booking, a.Replayed, err)
 }
 
 func (f flights) Delete(ctx context.Context, t *v1.Ticket, c tether.Call, o tether.Observation) (tether.Observation, error) {
 	a, err := f.Cancel(ctx, c.Key, o.ID, o.Version)
-	return seen(t, a.Booking), err
+	return seen(t, a.Booking, a.Replayed, err)
 }
 
-func seen(t *v1.Ticket, b booking.Booking) tether.Observation {
-	o := tether.Observation{State: tether.Present, ID: b.ID, Reference: b.ClientReference, Version: b.Version}
-	if b.Status == booking.Cancelled || b.Status == booking.Failed {
+func seen(t *v1.Ticket, b booking.Booking, replayed bool, err error) (tether.Observation, error) {
+	if e := (*booking.Error)(nil); errors.As(err, &e) && e.Class() == booking.Refused {
+		return tether.Observation{}, tether.Terminal(err) // sold out, for example: only a change can help
+	} else if e != nil && e.Definite() {
+		return tether.Observation{}, tether.NoEffect(err) // what may have taken effect stays a plain error
+	}
+	o := tether.Observation{State: tether.Present, ID: b.ID, Reference: b.ClientReference, Version: b.Version, Replay: replayed}
+	if b.Status == booking.Cancelled || b.Status == booking.Failed || b.Status == booking.Flown && t.DeletionTimestamp != nil {
 		o.State = tether.Ended
 	} else if b.DepartureDate != t.Spec.DepartureDate {
 		o.Differs = []string{"spec.departureDate"}
 	}
-	return o
+	return o, err
 }
 
 func main() {
@@ -61,7 +64,7 @@ func main() {
 	if err != nil || apiErr != nil {
 		log.Fatal(errors.Join(err, apiErr))
 	}
-	id := func(t *v1.Ticket) *string { return &t.Status.BookingID }
-	c := tether.Manage(tether.NewInformer(tickets, tether.InformerOptions{}), flights{api}, tether.ManageOptions[*v1.Ticket]{ID: id, Guarantee: tether.UniqueReference})
+	in := tether.NewInformer(tether.Resource[*v1.Ticket]{GroupVersion: v1.GroupVersion, Kind: "Ticket", Plural: "tickets"}, tether.InformerOptions{})
+	c := tether.Manage(in, flights{api}, tether.ManageOptions[*v1.Ticket]{ID: func(t *v1.Ticket) *string { return &t.Status.BookingID }, Guarantee: tether.UniqueReference})
 	log.Fatal(tether.Run(context.Background(), cfg, tether.RunOptions{SingleProcess: true}, c))
 }

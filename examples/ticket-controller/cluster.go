@@ -52,6 +52,9 @@ func findCluster(s settings, getenv func(string) string, home string) (cluster, 
 		return cluster{}, fmt.Errorf("--context %s: %s has no such context; it has %s", s.context, said, orNone(keys(raw.Contexts)))
 	}
 	if s.context == "" && raw.CurrentContext == "" {
+		if len(raw.Contexts) == 0 {
+			return cluster{}, fmt.Errorf("%s: it has no context at all; give a kubeconfig that names a cluster", said)
+		}
 		return cluster{}, fmt.Errorf("%s: it has no current-context; name one of %s with --context", said, orNone(keys(raw.Contexts)))
 	}
 	cfg, err := clientcmd.NewNonInteractiveClientConfig(*raw, s.context, &clientcmd.ConfigOverrides{CurrentContext: s.context}, rules).ClientConfig()

@@ -58,8 +58,8 @@ func control(ctx context.Context, s settings, stderr io.Writer) error {
 		CallTimeout: s.callTimeout,
 		Settle:      s.settle,
 		Policy:      policy,
-		ClusterID:   s.clusterID,
-		AllowAdopt:  allowAdopt(s),
+		ClusterID:   s.clusterID, FormerClusterIDs: s.formerClusterIDs,
+		AllowAdopt: allowAdopt(s),
 	})
 	o := tether.RunOptions{Health: health, Hooks: collector, Logger: &log, StopTimeout: s.stopTimeout}
 	o.Lease = lease(s, k)

@@ -1,11 +1,14 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"fmt"
 	"io"
 	"net/url"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,6 +33,7 @@ type settings struct {
 	callTimeout         time.Duration
 	poll                time.Duration
 	clusterID           string
+	formerClusterIDs    []string
 	allowAdopt          bool
 	verbosity           int
 }
@@ -91,7 +95,8 @@ func options() []option {
 		duration("call-timeout", "How long one call of the booking API may take. [30s]", func(s *settings) *time.Duration { return &s.callTimeout }),
 		duration("settle", "Within which a call in the air lands or never does; at least call-timeout. [1m]", func(s *settings) *time.Duration { return &s.settle }),
 		duration("poll", "How often a booking is looked at although nothing changed. [10m]", func(s *settings) *time.Duration { return &s.poll }),
-		text("cluster-id", "ID", "This cluster's id in references. [the UID of namespace kube-system]", func(s *settings) *string { return &s.clusterID }),
+		{"cluster-id", "ID", "This cluster's id in references. [the UID of namespace kube-system]", func(s *settings, v string) error { return setClusterIDs(v, &s.clusterID) }},
+		{"former-cluster-ids", "ID[,ID…]", "What the cluster's id was before: bookings made under it are this cluster's too. [none]", setFormerClusterIDs},
 		{"allow-adopt", "BOOL", "Lets a Ticket take over a booking of the account that is no other Ticket's, by annotation. Whoever may edit Tickets can then have any of them. [false]", setAllowAdopt},
 		number("v", "How much is logged: 0 what matters, 1 each pass, 2 each step. [0]", 0, func(s *settings) *int { return &s.verbosity }),
 	}
@@ -103,7 +108,30 @@ func setNamespaces(s *settings, v string) error {
 		if wrong := validation.IsDNS1123Label(ns); len(wrong) > 0 {
 			return fmt.Errorf("%.70q is not the name of a namespace: want names as default, separated by commas", ns)
 		}
+		if slices.Contains(s.namespaces, ns) {
+			return fmt.Errorf("%.70q is named twice: name each namespace once", ns)
+		}
 		s.namespaces = append(s.namespaces, ns)
+	}
+	return nil
+}
+
+var clusterIDForm = regexp.MustCompile(`^[A-Za-z0-9]([A-Za-z0-9._-]{0,98}[A-Za-z0-9])?$`)
+
+func setClusterIDs(v string, at *string) error {
+	if !clusterIDForm.MatchString(v) {
+		return fmt.Errorf("%.40q is not an id: want up to 100 letters, digits, dots, dashes and underscores", v)
+	}
+	*at = v
+	return nil
+}
+
+func setFormerClusterIDs(s *settings, v string) error {
+	for id := range strings.SplitSeq(v, ",") {
+		s.formerClusterIDs = append(s.formerClusterIDs, "")
+		if err := setClusterIDs(strings.TrimSpace(id), &s.formerClusterIDs[len(s.formerClusterIDs)-1]); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -112,6 +140,9 @@ func setBookingURL(s *settings, v string) error {
 	u, err := url.Parse(v)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
 		return fmt.Errorf("%.80q is not a URL as https://api.example.com", v)
+	}
+	if strings.HasSuffix(strings.TrimRight(u.Path, "/"), "/v1") {
+		return fmt.Errorf("%.80q ends in /v1, which is added to it: leave it off", v)
 	}
 	s.bookingURL = v
 	return nil
@@ -166,7 +197,16 @@ func parse(args []string, getenv func(string) string) (settings, error) {
 	case s.bookingTokenFile == "":
 		return s, errors.New("--booking-token-file is missing: name a file that holds the booking API's token; one to play with takes any")
 	}
-	return s, nil
+	return s, s.check()
+}
+
+// check holds one setting against another.
+func (s settings) check() error {
+	call, settle := cmp.Or(s.callTimeout, 30*time.Second), cmp.Or(s.settle, time.Minute)
+	if s.settle != 0 && settle < call {
+		return fmt.Errorf("--settle %v is shorter than --call-timeout %v: a call could land after it; make it longer", settle, call)
+	}
+	return nil
 }
 
 func help() string {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tetherkube/tether"
@@ -33,7 +34,7 @@ func (f *flights) Observe(ctx context.Context, t *v1.Ticket, c tether.Call) (tet
 	}
 	b, err := f.api.Get(ctx, c.ID)
 	switch {
-	case is(err, booking.NotFound):
+	case is(err, booking.NotFound), is(err, booking.BadArgument): // what is no id is no booking's
 		return tether.Observation{State: tether.Absent}, nil
 	case err != nil:
 		return tether.Observation{}, outcome(t, err)
@@ -214,8 +215,7 @@ func fill(s *v1.TicketStatus, b booking.Booking) {
 	if b.Flight != nil {
 		s.Flight = &v1.Flight{Number: b.Flight.Number, Departure: new(metav1.NewTime(b.Flight.DepartureTime))}
 	}
-	if was.LastObservedAt == nil || time.Since(was.LastObservedAt.Time) > observedEvery ||
-		was.State != s.State || was.RecordLocator != s.RecordLocator || !slices.Equal(was.Seats, s.Seats) {
+	if was.LastObservedAt == nil || time.Since(was.LastObservedAt.Time) > observedEvery || !equality.Semantic.DeepEqual(was, *s) {
 		s.LastObservedAt = new(metav1.NewTime(time.Now().Truncate(time.Second)))
 	}
 }

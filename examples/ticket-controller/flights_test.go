@@ -269,3 +269,58 @@ func TestWhatATicketWishesReachesTheLibrary(t *testing.T) {
 		t.Errorf("with each: %+v, want %+v", got, want)
 	}
 }
+
+func TestAnIDThatIsNoneIsAnAbsenceAndNoError(t *testing.T) {
+	t.Parallel()
+	_, f := setup(t)
+	for _, id := range []string{"a b", "../x?y=1", strings.Repeat("x", 300), "bk-none"} {
+		if o, err := f.Observe(t.Context(), smallest(), tether.Call{ID: id}); err != nil || o.State != tether.Absent {
+			t.Errorf("%.20q: %+v, %v", id, o, err)
+		}
+	}
+}
+
+func TestWhatIsNewInStatusIsAsOfNow(t *testing.T) {
+	t.Parallel()
+	tk := smallest()
+	b := booking.Booking{Status: booking.Confirmed, Flight: &booking.Flight{Number: "KE81", DepartureTime: time.Now()}}
+	fill(&tk.Status, b)
+	before := metav1.NewTime(time.Now().Add(-time.Minute).Truncate(time.Second))
+	tk.Status.LastObservedAt = &before
+	fill(&tk.Status, b)
+	if !tk.Status.LastObservedAt.Equal(&before) {
+		t.Error("nothing is new, and lastObservedAt moved")
+	}
+	b.Flight = &booking.Flight{Number: "KE81", DepartureTime: time.Now().Add(time.Hour)}
+	fill(&tk.Status, b)
+	if tk.Status.LastObservedAt.Equal(&before) {
+		t.Error("the departure is new, and lastObservedAt is old")
+	}
+}
+
+func TestABookedTicketDoesNotMoveToADayThatHasPassed(t *testing.T) {
+	t.Parallel()
+	tk := smallest()
+	tk.Status.BookingID = "bk-1"
+	tk.Status.Flight = &v1.Flight{Departure: new(metav1.NewTime(time.Now()))}
+	tk.Spec.DepartureDate = "2020-02-20"
+	if err := new(flights).Validate(t.Context(), tk); err == nil || !strings.Contains(err.Error(), "has passed") {
+		t.Errorf("got %v", err)
+	}
+	tk.Status.Flight.Departure = new(metav1.NewTime(time.Date(2020, 2, 20, 9, 0, 0, 0, time.UTC))) // it left then, and is right
+	if err := new(flights).Validate(t.Context(), tk); err != nil {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestATokenFileThatIsMissingIsNamed(t *testing.T) {
+	t.Parallel()
+	api, err := booking.NewClient(booking.Options{BaseURL: "http://booking.example", Token: booking.TokenFile("/none/token")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = (&flights{api}).Observe(t.Context(), smallest(), tether.Call{ID: "bk-1"})
+	if err == nil || !strings.Contains(err.Error(), "/none/token") {
+		t.Errorf("got %v", err)
+	}
+}

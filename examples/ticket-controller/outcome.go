@@ -72,6 +72,9 @@ func outcome(t *v1.Ticket, err error) error {
 		return err
 	}
 	effect, reason := judge(e)
+	if e.Kind == booking.NoToken && e.Unwrap() != nil { // which file it is, and what is wrong with it
+		err = fmt.Errorf("%w: %w", err, e.Unwrap())
+	}
 	if effect == rejected {
 		err = errors.New(advice(t, e))
 	}

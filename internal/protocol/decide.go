@@ -81,14 +81,14 @@ func (v *View) claim() (Step, bool) {
 	c, o := v.Claim, v.Object
 	switch { // 6
 	case c.Owner == o.UID && !v.ownCluster(c):
-		return stalled(ReasonClusterIDChanged, fmt.Sprintf("the claim was made in cluster %q, this one is %q; set ClusterID back, or list the old one in FormerClusterIDs", c.Cluster, v.Identity.Cluster)), true
+		return stalled(ReasonClusterIDChanged, fmt.Sprintf("the claim was made in cluster %q, this one is %q; give the controller that cluster id again, or list it among the former ones", c.Cluster, v.Identity.Cluster)), true
 	case c.Owner != o.UID && v.Object.OwnerLives:
 		return v.noClaim(true)
 	case !v.Own(c):
 		if v.Ask.New == c.UID {
 			return v.noClaim(true)
 		}
-		return stalled(ReasonForeignClaim, fmt.Sprintf("the claim belongs to %s/%s in cluster %q; to book anew for this object, annotate it with new: %q", c.Namespace, c.Name, c.Cluster, c.UID)), true
+		return stalled(ReasonForeignClaim, fmt.Sprintf("the claim belongs to %s/%s in cluster %q; to book anew for this object, annotate it with %s=%s", c.Namespace, c.Name, c.Cluster, v.annotation("new"), c.UID)), true
 	case c.Scope != "" && v.Outside.Scope != "" && c.Scope != v.Outside.Scope: // 7
 		return stalled(ReasonScopeChanged, fmt.Sprintf("the credentials reach %q, and what stands outside was made in %q, where absence cannot be seen; give the former credentials back", v.Outside.Scope, c.Scope)), true
 	}
@@ -98,9 +98,9 @@ func (v *View) claim() (Step, bool) {
 	}
 	if c.Holder != v.Holder {
 		if !v.Memory.Took.IsZero() && !v.passed(v.Memory.Took) {
-			return stalled(ReasonTwoControllers, fmt.Sprintf("the claim goes back and forth between %q and %q: two controllers with different leases run on this object; stop one", c.Holder, v.Holder)), true
+			return stalled(ReasonTwoControllers, fmt.Sprintf("the claim goes back and forth between %s and %s: two controllers run on this object; stop one", holder(c.Holder), holder(v.Holder))), true
 		}
-		next.Holder, warning, note = v.Holder, WarningHolderChanged, fmt.Sprintf("taken over from the holder of %q", c.Holder)
+		next.Holder, warning, note = v.Holder, WarningHolderChanged, fmt.Sprintf("taken over from %s by %s", holder(c.Holder), holder(v.Holder))
 	}
 	if warning == "" && v.remembers() && c != v.Memory.Claim { // 8
 		next, warning, note = v.Memory.Claim, WarningClaimChanged, "someone changed the claim; it was put back"
@@ -117,6 +117,16 @@ func (v *View) claim() (Step, bool) {
 	}
 	return Step{Do: WriteClaim, Claim: next, Warning: warning, Note: note}, true
 }
+
+func holder(lease string) string {
+	if lease == "" {
+		return "a controller without a lease"
+	}
+	return "the holder of lease " + lease
+}
+
+// annotation is the name under which people answer this controller.
+func (v *View) annotation(what string) string { return v.Identity.Controller + "." + what }
 
 func (v *View) ownCluster(c Claim) bool {
 	return c.Cluster == v.Identity.Cluster || slices.Contains(v.Former, c.Cluster)
@@ -151,7 +161,11 @@ func (v *View) noClaim(dropped bool) (Step, bool) {
 		return Step{}, false
 	}
 	if since, unsettled := v.unsettled(); unsettled {
-		return v.waiting(ReasonSettling, "no claim is on the object, and it is not new: calls of an earlier controller may still land", since), true
+		message := "no claim is on the object, and it is not new: calls of an earlier controller may still land"
+		if dropped {
+			message = "the claim on the object is another one's, and does not count: calls of an earlier controller for this one may still land"
+		}
+		return v.waiting(ReasonSettling, message, since), true
 	}
 	if dropped {
 		v.Claim.Answered.New = v.Ask.New
@@ -168,7 +182,7 @@ func (v *View) noClaim(dropped bool) (Step, bool) {
 	case w.last > 0:
 		found.Incarnation, found.Seen = w.last, true
 	case o.Finalizer && !dropped:
-		return stalled(ReasonClaimLost, fmt.Sprintf("the claim is gone and nothing is found outside; to start anew, annotate the object with new: %q; to give it up, delete it with the orphan annotation", o.UID)), v.Ask.New != o.UID
+		return stalled(ReasonClaimLost, fmt.Sprintf("the claim is gone and nothing is found outside; to start anew, annotate the object with %s=%s; to give it up, delete it with the orphan annotation", v.annotation("new"), o.UID)), v.Ask.New != o.UID
 	}
 	first := Step{Do: WriteClaim, Claim: found}
 	if found.Seen {

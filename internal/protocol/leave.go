@@ -18,8 +18,8 @@ func (v *View) leave() Step {
 		return v.release("", "") // nothing was ever sent
 	case v.guarantee() == None && v.Claimed && !m.Known && !v.told(): // 12
 		asked := fmt.Sprintf("%d.%d=", max(c.Incarnation, c.Next), c.Attempt)
-		return stalled(ReasonOutcomeUnknown, fmt.Sprintf("a create may have been sent, and nobody can tell what came of it: look at the outside, and annotate the object with outcome: %q or %q, or release it with the orphan annotation",
-			asked+"happened:<id>", asked+"did-not-happen"))
+		return stalled(ReasonOutcomeUnknown, fmt.Sprintf("a create may have been sent, and nobody can tell what came of it: look at the outside, and annotate the object with %s=%shappened:<id>, or …%sdid-not-happen, or release it with the orphan annotation",
+			v.annotation("outcome"), asked, asked))
 	case v.Policy.Retain && c.Next == 0 && (!v.Outside.Rebind || v.answered(Rebind, 0) != nil):
 		return v.retain()
 	}

@@ -10,7 +10,7 @@ func (v *View) want() Step {
 	s := v.wanted()
 	if stray := v.stray(); stray != "" && s.Do == Finish && s.End.Verdict == AsWanted {
 		live := s.End.Live
-		s = stalled(ReasonInvalidAnnotation, "the annotation "+stray+" answers no open question; take it off")
+		s = stalled(ReasonInvalidAnnotation, "the annotation "+v.annotation(stray)+" answers no open question; take it off")
 		s.End.Live = live
 	}
 	return s
@@ -105,7 +105,7 @@ func (v *View) adopt() Step {
 	thing := v.byID(id)
 	switch {
 	case !v.Outside.Rebind:
-		return cannot("the External is no Rebinder; take the adopt annotation off")
+		return cannot("what stands outside cannot be put under another reference here; take the annotation off")
 	case thing == nil:
 		return Step{Do: LookUp, ID: id}
 	case thing.Failed:
@@ -149,8 +149,8 @@ func (v *View) outcome() (Step, bool) {
 	answer, ok := strings.CutPrefix(v.Ask.Outcome, asked)
 	switch id, happened := strings.CutPrefix(answer, "happened:"); {
 	case !ok || v.Ask.Outcome == c.Answered.Outcome:
-		return stalled(ReasonOutcomeUnknown, fmt.Sprintf("a create may have been sent, and nobody can tell what came of it: look at the outside, and annotate the object with outcome: %q or %q",
-			asked+"happened:<id>", asked+"did-not-happen")), true
+		return stalled(ReasonOutcomeUnknown, fmt.Sprintf("a create may have been sent, and nobody can tell what came of it: look at the outside, and annotate the object with %s=%shappened:<id>, or …%sdid-not-happen",
+			v.annotation("outcome"), asked, asked)), true
 	case happened:
 		return Step{Do: Record, ID: id}, true
 	}
@@ -381,7 +381,7 @@ func (v *View) lost(s Sight, often bool) Step {
 	if often && v.Policy.Recreate {
 		message += "; it is not made anew, since too much was lost at once, or too often"
 	}
-	end := stalled(reason, fmt.Sprintf("%s; to make another one, annotate the object with new: %q", message, v.Object.UID))
+	end := stalled(reason, fmt.Sprintf("%s; to make another one, annotate the object with %s=%s", message, v.annotation("new"), v.Object.UID))
 	end.End.Lost, end.End.Often = true, often && v.Policy.Recreate
 	return end
 }

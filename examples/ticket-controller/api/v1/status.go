@@ -56,8 +56,8 @@ type TicketStatus struct {
 	// +optional
 	BookedAt *metav1.Time `json:"bookedAt,omitempty"`
 
-	// lastObservedAt is when the rest of status was last read from the
-	// airline.
+	// lastObservedAt is when the airline was last seen to say what the rest
+	// of status says. It is renewed once an hour while nothing changes.
 	// +optional
 	LastObservedAt *metav1.Time `json:"lastObservedAt,omitempty"`
 }
