@@ -180,8 +180,10 @@ func (in *Informer[T]) open(env *environment) error {
 		return err
 	}
 	client.Keep = in.opts.KeepManagedFields
-	l := &liveInformer[T]{Informer: in, env: env, client: client, store: store.New[T](), ready: make(chan struct{}),
-		trouble: map[string]trouble{}, reached: map[string]string{}}
+	l := &liveInformer[T]{
+		Informer: in, env: env, client: client, store: store.New[T](), ready: make(chan struct{}),
+		trouble: map[string]trouble{}, reached: map[string]string{},
+	}
 	for _, x := range in.indexes {
 		l.indexes = append(l.indexes, l.store.NewIndex(func(obj T) (values []string) {
 			defer l.recovered("NewIndex")
