@@ -8,7 +8,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -86,23 +85,21 @@ func ExampleWatches() {
 	// Output: <nil>
 }
 
-// What an HTTP answer says of a call's effect. Everything else is unknown, and the
-// library finds out.
-func ExampleNoEffect() {
-	classify := func(status int, err error) error {
-		switch status {
-		case http.StatusUnprocessableEntity:
-			return tether.Terminal(tether.Reason("Invalid", err))
-		case http.StatusTooManyRequests:
-			return tether.RetryAfter(tether.NoEffect(err), time.Minute)
-		case http.StatusConflict, http.StatusPreconditionFailed:
-			return tether.NoEffect(err)
+// FromHTTP knows the usual; an author adds a line for each case of his own.
+func ExampleFromHTTP() {
+	said := func(resp *http.Response, err error) error {
+		if err == nil && resp.StatusCode == http.StatusPaymentRequired {
+			return tether.Terminal(tether.Reason("NoCredit", errors.New("the account has no credit left")))
 		}
-		return err
+		return tether.FromHTTP(resp, err)
 	}
-	busy := errors.New("the server is busy")
-	fmt.Println(classify(http.StatusTooManyRequests, busy), errors.Is(classify(http.StatusTooManyRequests, busy), busy))
-	// Output: the server is busy true
+	for _, code := range []int{http.StatusCreated, http.StatusPaymentRequired, http.StatusTooManyRequests} {
+		fmt.Println(said(&http.Response{StatusCode: code}, nil))
+	}
+	// Output:
+	// <nil>
+	// the account has no credit left
+	// HTTP 429 Too Many Requests
 }
 
 func ExampleHealth() {
