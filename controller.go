@@ -62,6 +62,9 @@ type engine interface {
 	work(ctx context.Context, workers *sync.WaitGroup)
 	drain()
 	queueState() QueueState
+	managedState() ManagedState
+	lookForOrphans(ctx context.Context)
+	strangers(known []string) map[string]int
 }
 
 // New makes a controller from a [Reconciler], which may be a [Finalizer] as well.
@@ -95,6 +98,8 @@ type controller[T Object] struct {
 	memory     map[Key]*memory    // of managed objects
 	stalled    map[Key]stalled[T] // what the last pass left, where it ended in a Stall
 	losses     map[Key]time.Time  // of managed objects, by when they were seen
+	unknown    map[Key]time.Time  // managed objects with a call of unknown outcome, since when
+	orphaned   int                // things outside that nobody derives, at the last listing
 	vanished   map[Key]T          // deleted ones whose finalizer somebody took off
 	passNumber counter
 
@@ -232,7 +237,7 @@ func (c *controller[T]) setUp(env *environment) error {
 	c.queue = queue.New[Key](c.opts.queueOptions())
 	c.memory, c.stalled, c.statusOff = map[Key]*memory{}, map[Key]stalled[T]{}, false
 	c.caughtUp.Store(true) // until a term begins
-	c.losses, c.vanished = map[Key]time.Time{}, map[Key]T{}
+	c.losses, c.unknown, c.vanished = map[Key]time.Time{}, map[Key]time.Time{}, map[Key]T{}
 	c.live.store.Subscribe(c.heard)
 	for _, w := range c.opts.Watches {
 		w.subscribe(c)
@@ -284,5 +289,7 @@ type memory struct {
 	done   bool // the last pass found all as wanted
 	lost   bool // the last pass found that it is over
 
-	finalizer bool // this process has seen the finalizer on it
+	// held: this process has seen its claim and finalizer on the object, and is not
+	// taking them off. Whoever hears of the object's end reads it.
+	held atomic.Bool
 }

@@ -47,7 +47,7 @@ type PassInfo struct {
 // CallInfo is one call of an External that ended.
 type CallInfo struct {
 	Controller string
-	Verb       string // observe, create, update, delete or fence
+	Verb       string // observe, create, update, delete, fence or rebind
 	Outcome    string // done, rejected, no_effect, retry_after or unknown
 	Duration   time.Duration
 }
@@ -66,6 +66,14 @@ type Snapshot struct {
 	Leading   bool
 	Queues    []QueueState
 	Informers []InformerState
+	Managed   []ManagedState
+}
+
+// ManagedState is what a controller made by [Manage] knows of the outside.
+type ManagedState struct {
+	Controller     string
+	OutcomeUnknown int // objects of which a call may or may not have taken effect
+	Orphans        int // things outside that no object of this cluster derives, where the External is a Lister
 }
 
 // QueueState is one controller's queue.

@@ -109,7 +109,6 @@ func (r *managing[T]) view() protocol.View {
 	if r.vanished {
 		v.Object.Deleting, v.Object.Finalizer = true, true
 	}
-	r.memory.finalizer = r.memory.finalizer || v.Object.Finalizer
 	if r.invalid != nil {
 		v.Invalid = r.invalid.Error()
 	}
@@ -132,6 +131,9 @@ func (r *managing[T]) view() protocol.View {
 		if err == nil && claim.Owner != v.Object.UID {
 			v.Object.OwnerLives = c.lives(claim.Owner)
 		}
+	}
+	if v.Object.Finalizer && r.memory.learnt.HasClaim && !r.vanished {
+		r.memory.held.Store(true)
 	}
 	v.Memory = r.memory.learnt
 	return v
@@ -325,6 +327,7 @@ func (r *managing[T]) letGo(ctx context.Context, s protocol.Step) ending {
 		claim.Released = true
 		annotations[name] = claim.String()
 	}
+	r.memory.held.Store(false) // its end may be heard of before the answer
 	err := r.release(ctx, annotations)
 	if err == nil {
 		r.tell(s)
@@ -336,6 +339,7 @@ func (r *managing[T]) letGo(ctx context.Context, s protocol.Step) ending {
 func (r *managing[T]) finish(e protocol.End) ending {
 	r.memory.learnt = r.memory.learnt.Finished(e, time.Now())
 	r.lost(e.Lost)
+	r.resolved(e)
 	r.memory.done = e.Verdict == protocol.AsWanted || e.Verdict == protocol.Observed && e.Reason == protocol.ReasonDiffers
 	poll := r.c.opts.Poll
 	switch e.Verdict {
@@ -621,6 +625,8 @@ func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool
 	e := r.cannotSay(err)
 	if outcome == protocol.OutcomeUnknown {
 		e.verdict.reason = orElse(outcomeOf(err).reason, reasonOutcomeUnknown)
+		e.verdict.message = fmt.Sprintf("%s; whether the %s took effect is not known since %s: it is looked for, and repeated with the same key",
+			e.verdict.message, s.Do, r.unknownSince().UTC().Format(time.RFC3339))
 	}
 	return e, true
 }

@@ -484,4 +484,5 @@ func (c *controller[T]) forget(key Key) {
 	defer c.memoryMu.Unlock()
 	delete(c.memory, key)
 	delete(c.stalled, key)
+	delete(c.unknown, key)
 }

@@ -354,6 +354,10 @@ func (r *running) lead(ctx context.Context) {
 		e.work(logr.NewContext(passCtx, r.env.log), &workers)
 	}
 	r.env.log.Info("controllers run", "controllers", r.names())
+	r.tellStrangers()
+	for _, e := range r.engines {
+		workers.Go(func() { e.lookForOrphans(ctx) })
+	}
 	<-ctx.Done()
 	for _, e := range r.engines {
 		e.drain()
@@ -429,6 +433,9 @@ func (r *running) snapshot() Snapshot {
 	r.mu.Unlock()
 	for _, e := range r.engines {
 		s.Queues = append(s.Queues, e.queueState())
+		if e.managed() {
+			s.Managed = append(s.Managed, e.managedState())
+		}
 	}
 	for _, in := range r.informers {
 		s.Informers = append(s.Informers, in.state())

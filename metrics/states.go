@@ -16,12 +16,14 @@ var (
 	running = prometheus.NewDesc("tether_queue_running", "Keys in a pass.", []string{"controller"}, nil)
 	objects = prometheus.NewDesc("tether_informer_objects", "Objects that an informer holds.", []string{"resource"}, nil)
 	synced  = prometheus.NewDesc("tether_informer_synced", "Whether an informer has synced.", []string{"resource"}, nil)
+	unknown = prometheus.NewDesc("tether_outcome_unknown", "Objects of which a call may or may not have taken effect.", []string{"controller"}, nil)
+	orphans = prometheus.NewDesc("tether_orphans", "Things outside that carry a reference of this cluster, and that no object derives.", []string{"controller"}, nil)
 	trouble = prometheus.NewDesc("tether_informer_trouble", "What keeps an informer from its work, by reason.", []string{"resource", "reason"}, nil)
 )
 
 // Describe names the gauges.
 func (s states) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{leading, depth, waiting, running, objects, synced, trouble} {
+	for _, d := range []*prometheus.Desc{leading, depth, waiting, running, objects, synced, trouble, unknown, orphans} {
 		ch <- d
 	}
 }
@@ -45,6 +47,10 @@ func (s states) Collect(ch chan<- prometheus.Metric) {
 		}
 		gauge(waiting, float64(q.Waiting), q.Controller)
 		gauge(running, float64(q.Running), q.Controller)
+	}
+	for _, m := range all.Managed {
+		gauge(unknown, float64(m.OutcomeUnknown), m.Controller)
+		gauge(orphans, float64(m.Orphans), m.Controller)
 	}
 	for _, in := range distinct(all.Informers) {
 		gauge(objects, float64(in.Objects), in.Resource)

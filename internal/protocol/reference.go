@@ -21,7 +21,7 @@ type Identity struct {
 // [a-z0-9-]. It is derived from the claim's fields, which Decide has held against
 // the object by then, so that nobody can name what belongs to another object.
 func (i Identity) Reference(c Claim, incarnation int) string {
-	return digest(c.Cluster)[:8] + "-" + digest(c.Controller, c.Cluster, i.Group, i.Kind, c.Namespace, c.Name, c.UID, strconv.Itoa(incarnation))
+	return ClusterPrefix(c.Cluster) + digest(c.Controller, c.Cluster, i.Group, i.Kind, c.Namespace, c.Name, c.UID, strconv.Itoa(incarnation))
 }
 
 // CreateKey is the idempotency key of a create. It has no content in it: after a
@@ -53,3 +53,6 @@ func writePart(h hash.Hash, part string) {
 	_, _ = h.Write(size[:]) // a hash never fails
 	_, _ = io.WriteString(h, part)
 }
+
+// ClusterPrefix is what all references of a cluster begin with.
+func ClusterPrefix(cluster string) string { return digest(cluster)[:8] + "-" }
