@@ -126,6 +126,12 @@ func TestEachRuleDecidesWhatItSays(t *testing.T) {
 		{name: "13 live", view: standing(), change: func(v *View) { v.Object.Deleting = true }, sights: map[int]Sight{1: booked}, do: Delete},
 		{name: "13 ended, and not closed", view: standing(), change: func(v *View) { v.Object.Deleting, v.Term = true, epoch }, sights: map[int]Sight{1: {State: Ended, ID: "b1", Own: 1}}, do: Fence},
 		{name: "13 ended, not closed, no fence", view: standing(), change: func(v *View) { v.Object.Deleting, v.Outside.Fence, v.Term = true, false, epoch }, sights: map[int]Sight{1: {State: Ended, ID: "b1", Own: 1}}, do: Finish, reason: ReasonSettling},
+		{name: "13 the old one is cancelled, and next is known and not looked at again", view: standing(), change: func(v *View) {
+			v.Object.Deleting, v.Claim.Next, v.Claim.ID, v.Term = true, 2, "b1", epoch
+			v.Memory = v.Memory.Learn(1, "b1").Learn(2, "b2")
+			v.Memory.Claim, v.Memory.Read = v.Claim, true
+			v.Looks, v.Looked = []Look{{Incarnation: 1, Answer: Delete, Sight: Sight{State: Ended, ID: "b1", Own: 1}}}, v.Now
+		}, sights: map[int]Sight{2: {State: Present, ID: "b2", Own: 2}}, do: Fence, check: func(s Step) bool { return s.Incarnation == 1 }},
 		{name: "13 seen and not found", view: standing(), change: func(v *View) { v.Object.Deleting, v.Status.ID = true, "b1" }, do: Finish, reason: ReasonVerifyingAbsence},
 		{name: "14 rejected", view: standing(), change: func(v *View) { v.Status.Rejected, v.Status.RejectedGeneration = "SoldOut", 3 }, do: Finish, reason: "SoldOut"},
 		{name: "14 of another generation", view: standing(), change: func(v *View) { v.Status.Rejected, v.Status.RejectedGeneration = "SoldOut", 2 }, do: WriteClaim, check: func(s Step) bool { return s.Claim.Attempt == 2 }},

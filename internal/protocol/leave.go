@@ -23,6 +23,9 @@ func (v *View) leave() Step {
 	case v.Policy.Retain && c.Next == 0 && (!v.Outside.Rebind || v.answered(Rebind, 0) != nil):
 		return v.retain()
 	}
+	if l := v.answered(Delete, c.Incarnation); l != nil && !l.State.Live() && v.Outside.Fence && !v.closed(c.Incarnation) {
+		return v.effect(Step{Do: Fence, Incarnation: c.Incarnation}) // all is looked at again after it
+	}
 	found, ok := v.standing()
 	if !ok {
 		return v.first
@@ -94,9 +97,6 @@ func (v *View) told() bool {
 func (v *View) standing() ([]Sight, bool) {
 	c := v.Claim
 	if !v.Memory.Known {
-		if l := v.answered(Delete, c.Incarnation); l != nil && !l.State.Live() && v.Outside.Fence && !v.closed(c.Incarnation) {
-			return []Sight{l.Sight}, true // to the fence; all is looked at again after it
-		}
 		w, ok := v.walk(c.Incarnation)
 		return w.found, ok
 	}
