@@ -14,19 +14,20 @@ import (
 // gone notes that an object went away although this controller had not released
 // it: somebody took the finalizer off one that was being deleted. Only the event of
 // a deletion tells that. A list that lacks an object tells nothing, and neither does
-// one that left the selector: nothing is cancelled for it.
+// one that left the selector: nothing is cancelled for it. That the finalizer is still
+// on the object as which it went away says nothing either: the API server tells how it
+// stood before the write that took off the last one.
 func (c *controller[T]) gone(ch store.Change[T]) {
 	if c.external == nil || ch.HasNew || !ch.Deleted || ch.Final.GetDeletionTimestamp() == nil {
 		return
 	}
 	obj, key := ch.Final, store.KeyOf(ch.Final)
-	if hasFinalizer(obj, c.nameOn(obj)) || c.orphans(obj) {
+	if c.orphans(obj) {
 		return
 	}
 	c.memoryMu.Lock()
 	defer c.memoryMu.Unlock()
-	// It was released by this process if nothing is remembered of it.
-	if m := c.memory[key]; m != nil && m.uid == string(obj.GetUID()) && m.learnt.HasClaim && m.finalizer {
+	if m := c.memory[key]; m != nil && m.uid == string(obj.GetUID()) && m.held.Load() {
 		c.vanished[key] = obj
 	}
 }

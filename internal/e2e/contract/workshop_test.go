@@ -31,6 +31,7 @@ type workshop struct {
 	machines []*machine
 	closed   map[string]bool
 	mishaps  []*mishap
+	rules    []rulebook
 	calls    []call
 }
 
@@ -57,6 +58,21 @@ func (w *workshop) next(verb string, when moment, do func(context.Context) error
 	w.mishaps = append(w.mishaps, &mishap{verb, when, do})
 }
 
+// every does something to every call of a verb from now on; what it answers is the
+// call's answer, where it is an error. It is called with mu held.
+func (w *workshop) every(verb string, when moment, do func() error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rules = append(w.rules, rulebook{verb, when, do})
+}
+
+// rulebook is a mishap that does not end.
+type rulebook struct {
+	verb string
+	when moment
+	do   func() error
+}
+
 // answers is a mishap that is an error.
 func answers(err error) func(context.Context) error {
 	return func(context.Context) error { return err }
@@ -78,6 +94,15 @@ func held() (do func(context.Context) error, reached, release chan struct{}) {
 
 func (w *workshop) meet(ctx context.Context, verb string, when moment) error {
 	w.mu.Lock()
+	for _, r := range w.rules {
+		if r.verb != verb || r.when != when {
+			continue
+		}
+		if err := r.do(); err != nil {
+			w.mu.Unlock()
+			return err
+		}
+	}
 	i := slices.IndexFunc(w.mishaps, func(m *mishap) bool { return m.verb == verb && m.when == when })
 	if i < 0 {
 		w.mu.Unlock()

@@ -1,0 +1,75 @@
+package contract
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/tetherkube/tether"
+)
+
+// hasty are options whose window passes within a test.
+func hasty() tether.ManageOptions[*Gadget] {
+	return tether.ManageOptions[*Gadget]{CallTimeout: time.Second, Settle: time.Second}
+}
+
+func vanished(name string) func(tether.PassInfo) bool {
+	return func(p tether.PassInfo) bool { return p.Key.Name == name && p.Outcome == "vanished" }
+}
+
+// stuck has a Gadget whose machine cannot be scrapped, and which is being deleted.
+func stuck(t *testing.T, b *bench) (g *Gadget, mend func()) {
+	t.Helper()
+	g = b.book(t, "one", `{"spec":{"size":1}}`)
+	broken := true
+	b.shop.every("delete", before, func() error {
+		if broken {
+			return tether.NoEffect(errors.New("the crane is out of order"))
+		}
+		return nil
+	})
+	b.remove(t, "one")
+	b.hooks.calls.await(t, 2, "two tries to scrap it", func(c tether.CallInfo) bool { return c.Verb == "delete" && c.Outcome == "no_effect" })
+	return g, func() { b.shop.mu.Lock(); defer b.shop.mu.Unlock(); broken = false }
+}
+
+func TestAFinalizerThatIsTakenOffWhileTheCancellationFailsHasTheThingEndedOnceMore(t *testing.T) {
+	t.Parallel()
+	b := manageUp(t, managing{options: hasty()})
+	g, mend := stuck(t, b)
+	if now := b.get(t, "one"); !lasts(now) {
+		t.Errorf("it was released with %v", now.Finalizers)
+	}
+	mend()
+	b.patch(t, "one", `{"metadata":{"finalizers":null}}`)
+	b.awaitGone(t, g.UID, "one")
+	p := b.hooks.passes.nth(t, 1, "the end of what vanished", vanished("one"))
+	if left := b.shop.standing(); len(left) > 0 || p.Reason != "ended" {
+		t.Errorf("it was %q; left: %+v", p.Reason, left)
+	}
+	b.quiet(t)
+	if n := len(b.hooks.passes.all(vanished("one"))); n != 1 {
+		t.Errorf("%d tries", n)
+	}
+}
+
+func TestWhatIsReleasedHasNotVanished(t *testing.T) {
+	t.Parallel()
+	b := manageUp(t, managing{options: hasty()})
+	g := b.book(t, "one", `{"spec":{"size":1}}`)
+	answer := b.wire.hold(after, 1, to(http.MethodPatch, "gadgets", "one"))
+	b.remove(t, "one")
+	answer.reached(t)
+	b.wire.came(t, "its end", func(e event) bool { return e.Name == "one" && e.Type == "DELETED" })
+	b.post(t)
+	answer.release()
+	b.awaitGone(t, g.UID, "one")
+	b.quiet(t)
+	if all := b.hooks.passes.all(vanished("one")); len(all) > 0 {
+		t.Errorf("what it released itself: %+v", all)
+	}
+	if n := len(b.shop.called("delete", "one")); n != 1 {
+		t.Errorf("scrapped %d times", n)
+	}
+}
