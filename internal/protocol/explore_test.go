@@ -286,6 +286,9 @@ func (x *explorer) explained(s state, reason string) bool {
 	case "Failed":
 		return s.did&didFail != 0
 	case ReasonEnded, ReasonLost:
+		if n, _ := s.live(); n > 0 && x.promises(noLeak) {
+			return false
+		}
 		return s.did&(didCancel|didMeddle|didRollback|didRestore|didFail) != 0
 	case ReasonClaimLost:
 		n, _ := s.live()

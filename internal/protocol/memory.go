@@ -33,6 +33,9 @@ type Memory struct {
 	RejectedGen     int64
 	RejectedAt      string // the reconcile-at annotation at that time
 
+	Stood  bool // it was found as wanted once
+	Walked bool // no later incarnation was live, when all were looked up
+
 	Absent  time.Time // when a seen thing was first not found
 	Missing int       // … of which incarnation
 
@@ -80,7 +83,7 @@ func (m *Memory) fenced(incarnation int) bool {
 // status says that the attempt's key is spent, also when status says something
 // else by the time it matters.
 func (m Memory) Meet(c Claim, s Status, now time.Time) Memory {
-	m.Claim, m.HasClaim, m.Met = c, true, now
+	m.Claim, m.HasClaim, m.Met, m.Stood, m.Walked = c, true, now, false, false
 	if s.Rejected != "" {
 		m.Attempted, m.Spent = true, true
 		m.Rejected, m.RejectedMessage, m.RejectedGen, m.RejectedAt = s.Rejected, s.RejectedMessage, s.RejectedGeneration, c.Answered.ReconcileAt
@@ -109,7 +112,7 @@ func (m Memory) Wrote(s Step, had bool, before Claim, now time.Time) Memory {
 	after := s.Claim
 	switch {
 	case s.Birth:
-		m.Fresh, m.Unsent, m.Known = true, true, true
+		m.Fresh, m.Unsent, m.Known, m.Walked = true, true, true, true
 	case had && !after.Seen && (after.Next > max(before.Next, before.Incarnation) || after.Next == 0 && before.Next == 0 && after.Incarnation > before.Incarnation):
 		m.Fresh = true // the incarnation after one that was never rebuilt
 	case had && before.Incarnation == after.Incarnation && before.Attempt == after.Attempt && before.Next == after.Next:
@@ -197,6 +200,8 @@ func (m Memory) Reject(reason, message string, generation int64, reconcileAt str
 
 // Finished notes how a pass ended.
 func (m Memory) Finished(e End, now time.Time) Memory {
+	m.Walked = m.Walked || e.Walked
+	m.Stood = m.Stood || e.Verdict == AsWanted
 	switch {
 	case e.Missing != 0 && (m.Absent.IsZero() || m.Missing != e.Missing):
 		m.Absent, m.Missing = now, e.Missing

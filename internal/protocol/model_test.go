@@ -236,15 +236,15 @@ type setting struct {
 	name    string
 	outside Outside
 	policy  Policy
-	anytime bool // calls land whenever they like, not within a window alone
-	lag     bool // look-ups by reference show what is a window old
-	slow    bool // a thing is Pending first, and may fail
-	blind   bool // a look-up may fail
-	stale   bool // a process that starts may read what was before
-	forgets bool // no rejection is kept under a key
-	quick   bool // explored in each test run
-	twoActs bool // explored with two acts and one fault, where that is asked for
-	copied  bool // the object begins as a copy of another one, which lives
+	anytime bool  // calls land whenever they like, not within a window alone
+	lag     bool  // look-ups by reference show what is a window old
+	slow    bool  // a thing is Pending first, and may fail
+	blind   bool  // a look-up may fail
+	stale   bool  // a process that starts may read what was before
+	forgets bool  // no rejection is kept under a key
+	quick   bool  // explored in each test run
+	needs   uint8 // acts of people without which there is nothing to see
+	copied  bool  // the object begins as a copy of another one, which lives
 	acts    []act
 	mutant  *mutant
 }

@@ -266,7 +266,11 @@ func (m *model) finish(s state, e End, to emit) {
 }
 
 func (m *model) endText(e End) string {
-	return "= " + [...]string{"nothing", "as wanted", "observed", "working", "waiting", "stalled", "cannot say"}[e.Verdict] + " " + e.Reason
+	text := "= " + [...]string{"nothing", "as wanted", "observed", "working", "waiting", "stalled", "cannot say"}[e.Verdict]
+	if e.Reason != "" {
+		text += ": " + e.Reason
+	}
+	return text
 }
 
 func (m *model) release(s state, step Step, to emit) {

@@ -50,12 +50,14 @@ func settings() []setting {
 		}
 	}
 	return append(all,
-		setting{name: "IdempotencyKeys, fenced, any time, no rejection kept: sold out", outside: keysFenced, anytime: true, lag: true, forgets: true, acts: []act{actSellOut, actDate, actRestock, actDelete}, twoActs: true},
-		setting{name: "UniqueReference, an old list: two wishes", outside: unique, lag: true, stale: true, acts: []act{actPassenger}, twoActs: true},
-		setting{name: "LookupOnly, an old list: two wishes", outside: lookup, lag: true, stale: true, acts: []act{actPassenger}, twoActs: true},
+		setting{name: "IdempotencyKeys, fenced, any time, no rejection kept: sold out", outside: keysFenced, anytime: true, lag: true, forgets: true, acts: []act{actSellOut, actDate, actRestock, actDelete}, needs: 2},
+		setting{name: "UniqueReference, an old list: two wishes", outside: unique, lag: true, stale: true, acts: []act{actPassenger}, needs: 2},
+		setting{name: "LookupOnly, an old list: two wishes", outside: lookup, lag: true, stale: true, acts: []act{actPassenger}, needs: 2},
+		setting{name: "UniqueReference, fenced: an older etcd", outside: fenced, lag: true, acts: []act{actBackup, actRollback, actPassenger}, needs: 3},
+		setting{name: "LookupOnly: an older etcd", outside: lookup, lag: true, acts: []act{actBackup, actRollback, actPassenger}, needs: 3},
 		setting{name: "UniqueReference, blind", outside: unique, blind: true, lag: true, acts: wish},
 		setting{name: "LookupOnly, recreate, blind", outside: lookup, policy: recreate, blind: true, lag: true, acts: []act{actDelete, actWipe, actCancel}},
-		setting{name: "UniqueReference: two wishes", outside: unique, lag: true, acts: []act{actPassenger, actDelete}, twoActs: true},
+		setting{name: "UniqueReference: two wishes", outside: unique, lag: true, acts: []act{actPassenger, actDelete}, needs: 2},
 		setting{name: "None: a person", outside: Outside{Guarantee: None}, acts: person},
 		setting{name: "None, delete first: a person", outside: Outside{Guarantee: None}, policy: first, acts: person},
 		setting{name: "rebind, fenced: a person", outside: rebind, anytime: true, lag: true, acts: person},
@@ -75,11 +77,9 @@ var quick = map[string]bool{
 // depth is how many faults and acts are explored, where so many are asked for. Two
 // lies about an absence in a row are more than is promised.
 func (s setting) depth(faults, acts uint8) (uint8, uint8) {
-	if s.twoActs {
-		acts = 2
-	}
-	if s.blind {
-		faults = 1
+	acts = max(acts, s.needs)
+	if s.blind || s.needs > 2 {
+		faults = min(faults, 1)
 	}
 	return faults, acts
 }

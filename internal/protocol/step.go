@@ -77,6 +77,7 @@ type End struct {
 	After   time.Duration // Waiting
 	Live    bool          // something is live outside: polls go on
 	Looked  bool          // AsWanted: by a look, not by the answer of an effect
+	Walked  bool          // no later incarnation is live
 	Missing int           // the incarnation whose absence is being proved
 	Lost    bool          // what stood is over, though nobody here ended it
 	Often   bool          // … with too much else, or too often: it stays so

@@ -163,7 +163,8 @@ type View struct {
 	Looks       []Look    // of this pass, since the last effect, wait or newer object
 	Looked      time.Time // when the first of Looks began
 
-	first Step // what a find or a walk needs first
+	first     Step // what a find or a walk needs first
+	walkedAll bool // a walk came to its end
 }
 
 func (v *View) window() time.Duration { return max(v.Outside.Settle, v.Claim.Window) }

@@ -8,6 +8,7 @@ import (
 // want answers rules 9 to 21 for an object that is wanted.
 func (v *View) want() Step {
 	s := v.wanted()
+	s.End.Walked = v.walkedAll
 	if stray := v.stray(); stray != "" && s.Do == Finish && s.End.Verdict == AsWanted {
 		live := s.End.Live
 		s = stalled(ReasonInvalidAnnotation, "the annotation "+v.annotation(stray)+" answers no open question; take it off")
@@ -74,17 +75,21 @@ func (v *View) live(verdict Verdict, reason, message string) Step {
 	return s
 }
 
-// current finds the thing of the claim's incarnation: by its id, else by a walk,
-// which may meet a later one that is live.
+// current finds the thing of the claim's incarnation: by its id, or where that
+// leads to nothing live by a walk, which may meet a later one that is. Where an
+// older etcd came back in the middle of a replacement, the id leads to the old one,
+// and only a walk meets the new: what this process has met with a claim is walked
+// once, not when it is met but at the look after that.
 func (v *View) current() (s Sight, later *Sight, ok bool) {
 	n := v.Claim.Incarnation
-	if s, ok = v.find(n); !ok || !s.State.missing() && !v.byReference(n) {
+	if s, ok = v.find(n); !ok || s.State.Live() && !v.byReference(n) && (v.Memory.Walked || !v.Memory.Stood) {
 		return s, nil, ok
 	}
 	w, ok := v.walk(n)
 	if !ok {
 		return s, nil, false
 	}
+	v.walkedAll = true
 	if len(w.live) > 0 && w.live[len(w.live)-1].Own > n {
 		return s, &w.live[len(w.live)-1], true
 	}
