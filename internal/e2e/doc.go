@@ -14,4 +14,8 @@
 // what it is about, watches until the Ticket is as wanted, and asks the booking
 // server what took effect. Where the tests run with the race detector, so does the
 // program.
+//
+// The crash matrix, matrix_test.go, does that at every request of every kind of
+// life, with everything that may happen there. With -v it prints a table of what
+// came of it; -slow adds the rows in which a call lands 30 s late.
 package e2e

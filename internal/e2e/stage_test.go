@@ -162,16 +162,18 @@ func (s *stage) hold(t *testing.T, at proxy.Point, n int, match func(proxy.Excha
 	return h
 }
 
-// reached waits until the held request has come.
-func reached(t *testing.T, h *proxy.Hold) {
+// reached waits until the held request has come, and returns it.
+func reached(t *testing.T, h *proxy.Hold) proxy.Exchange {
 	t.Helper()
 	ctx, cancel := patience(t, "the request to hold")
 	defer cancel()
 	select {
-	case <-h.Reached():
+	case e := <-h.Reached():
+		return e
 	case <-ctx.Done():
 		t.Fatal(context.Cause(ctx))
 	}
+	return proxy.Exchange{}
 }
 
 // entry waits for an entry of the booking server's journal.

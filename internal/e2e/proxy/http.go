@@ -39,9 +39,14 @@ type HTTP struct {
 	transport *http.Transport
 	done      sync.WaitGroup
 
-	// mu guards watches, each with what cuts it.
+	closing chan struct{} // closed by Close
+	closed  sync.Once     // of closing
+
+	// mu guards watches, each with what cuts it, and flow: what watches wait for
+	// while they lag, closed while they do not.
 	mu      sync.Mutex
 	watches map[*http.Request]context.CancelFunc
+	flow    chan struct{}
 }
 
 // ListenHTTP starts a proxy on loopback. It owes a Close.
@@ -53,7 +58,8 @@ func ListenHTTP(o HTTPOptions) (*HTTP, error) {
 	if o.Journal == nil {
 		o.Journal = &Journal{}
 	}
-	p := &HTTP{options: o, watches: map[*http.Request]context.CancelFunc{}}
+	p := &HTTP{options: o, closing: make(chan struct{}), watches: map[*http.Request]context.CancelFunc{}, flow: make(chan struct{})}
+	close(p.flow)
 	if p.listener, err = net.Listen("tcp", "127.0.0.1:0"); err != nil {
 		return nil, err
 	}
@@ -109,8 +115,31 @@ func (p *HTTP) CutWatches() {
 	}
 }
 
+// LagWatches keeps back what watches tell from now on, also those that begin later,
+// until the returned function is called. Nothing is lost or put out of order. It
+// must not be called again before.
+func (p *HTTP) LagWatches() (flow func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	lag := make(chan struct{})
+	p.flow = lag
+	return sync.OnceFunc(func() { close(lag) })
+}
+
+// pass waits until watches may tell what they have, or ctx ends.
+func (p *HTTP) pass(ctx context.Context) {
+	p.mu.Lock()
+	flow := p.flow
+	p.mu.Unlock()
+	select {
+	case <-flow:
+	case <-ctx.Done():
+	}
+}
+
 // Close ends the proxy and every connection.
 func (p *HTTP) Close() error {
+	p.closed.Do(func() { close(p.closing) })
 	err := p.server.Close()
 	p.transport.CloseIdleConnections()
 	p.done.Wait()
@@ -147,6 +176,10 @@ func (p *HTTP) serve(reverse http.Handler, w http.ResponseWriter, r *http.Reques
 	switch v := p.options.Journal.waitAt(Before, e, ctx.Done()); {
 	case v.drop:
 		panic(http.ErrAbortHandler)
+	case v.keep != nil:
+		r = r.WithContext(context.WithoutCancel(ctx))
+		p.done.Go(func() { p.land(reverse, r, v.keep) })
+		panic(http.ErrAbortHandler)
 	case v.answer != nil:
 		for name, values := range v.answer.Header {
 			w.Header()[name] = values
@@ -158,6 +191,25 @@ func (p *HTTP) serve(reverse http.Handler, w http.ResponseWriter, r *http.Reques
 	}
 	reverse.ServeHTTP(w, r)
 }
+
+// land sends a request whose client has gone, when the test says so.
+func (p *HTTP) land(reverse http.Handler, r *http.Request, l *landing) {
+	defer close(l.end)
+	select {
+	case <-l.begin:
+	case <-p.closing:
+		return
+	}
+	defer func() { _ = recover() }() // how a ReverseProxy tells that there is nobody to answer
+	reverse.ServeHTTP(nobody{}, r)
+}
+
+// nobody takes an answer that no client waits for.
+type nobody struct{}
+
+func (nobody) Header() http.Header         { return http.Header{} }
+func (nobody) Write(b []byte) (int, error) { return len(b), nil }
+func (nobody) WriteHeader(int)             {}
 
 func isWatch(r *http.Request) bool {
 	watch := r.URL.Query().Get("watch")
@@ -175,7 +227,11 @@ func (p *HTTP) after(res *http.Response) error {
 	}
 	p.options.Journal.note(func() { e.Status = res.StatusCode })
 	if isWatch(res.Request) {
-		res.Body = &stream{ReadCloser: res.Body, told: func(status int) { p.options.Journal.note(func() { e.Told = status }) }}
+		res.Body = &stream{
+			ReadCloser: res.Body,
+			told:       func(status int) { p.options.Journal.note(func() { e.Told = status }) },
+			pass:       func() { p.pass(ctx) },
+		}
 	}
 	v := p.options.Journal.waitAt(After, e, ctx.Done())
 	if v.drop {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // setupHTTP is a proxy in front of a server that counts POSTs, and on a watch
@@ -136,6 +137,83 @@ func TestARequestOfAClientThatHasGoneNeverReachesTheServer(t *testing.T) {
 	hold.Release()
 	if count.Load() != 0 {
 		t.Error("it reached the server")
+	}
+}
+
+func TestARequestThatIsCutOffReachesTheServerWhenItIsLetLand(t *testing.T) {
+	t.Parallel()
+	p, client, count := setupHTTP(t)
+	hold := p.Journal().Hold(Before, 1, posts)
+	cut := make(chan func(), 1)
+	var landed <-chan struct{}
+	go func() {
+		<-hold.Reached()
+		land, done := hold.Cut()
+		landed = done
+		cut <- land
+	}()
+	if _, err := post(t.Context(), p, client); err == nil {
+		t.Error("it was answered")
+	}
+	land := <-cut
+	if count.Load() != 0 {
+		t.Error("it reached the server before")
+	}
+	land()
+	<-landed
+	if count.Load() != 1 {
+		t.Errorf("it reached the server %d times", count.Load())
+	}
+	if got, want := p.Journal().String(), "   1 api POST /v1/bookings → 201 (cut off, to land later)\n"; got != want {
+		t.Errorf("journal %q, want %q", got, want)
+	}
+}
+
+func TestARequestThatIsCutOffAndNeverLandsGoesWithTheProxy(t *testing.T) {
+	t.Parallel()
+	p, client, count := setupHTTP(t)
+	hold := p.Journal().Hold(Before, 1, posts)
+	_, landed := hold.Cut()
+	if _, err := post(t.Context(), p, client); err == nil {
+		t.Error("it was answered")
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	<-landed
+	if count.Load() != 0 {
+		t.Error("it reached the server")
+	}
+}
+
+func TestAWatchThatLagsTellsNothingUntilItFlows(t *testing.T) {
+	t.Parallel()
+	p, client, _ := setupHTTP(t)
+	flow := p.LagWatches()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, p.URL()+"/tickets?watch=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines := make(chan string)
+	go func() { // its answer lags as well, as there is nothing to begin it with
+		res, err := client.Do(req)
+		if err != nil {
+			lines <- err.Error()
+			return
+		}
+		defer res.Body.Close()
+		line, _ := bufio.NewReader(res.Body).ReadString('\n')
+		lines <- line
+	}()
+	// What is shown is that nothing happens, for which no event can be awaited.
+	select {
+	case line := <-lines:
+		t.Errorf("it told %q", line)
+	case <-time.After(100 * time.Millisecond):
+	}
+	flow()
+	if line := <-lines; line != "event\n" {
+		t.Errorf("it told %q", line)
 	}
 }
 

@@ -109,6 +109,13 @@ type verdict struct {
 	ending string
 	answer *Answer
 	drop   bool
+	keep   *landing
+}
+
+// landing is a request whose client has gone, and that reaches the server later.
+type landing struct {
+	begin, end chan struct{}
+	once       sync.Once // of begin
 }
 
 // Answer is what a client gets in place of the server's answer.
@@ -128,6 +135,17 @@ func (h *Hold) Release() { h.say(verdict{ending: "held and released"}) }
 // Drop closes the client's connection without an answer, and before the server
 // sees the request where that is the point.
 func (h *Hold) Drop() { h.say(verdict{ending: "dropped " + string(h.at), drop: true}) }
+
+// Cut closes the client's connection without an answer, before the server sees the
+// request, and keeps the request. It lands when the test says so, by the function
+// that is returned, which may be called again; the channel is closed when the server
+// has carried it out. One that the test never lets land is dropped with the proxy.
+// The hold must be before the server.
+func (h *Hold) Cut() (land func(), landed <-chan struct{}) {
+	l := &landing{begin: make(chan struct{}), end: make(chan struct{})}
+	h.say(verdict{ending: "cut off, to land later", keep: l})
+	return func() { l.once.Do(func() { close(l.begin) }) }, l.end
+}
 
 // Answer gives the client this answer; the server never sees the request where
 // the hold is before it.

@@ -11,11 +11,13 @@ type stream struct {
 	io.ReadCloser
 	line []byte // the event that has not ended yet
 	told func(status int)
+	pass func() // returns when events pass
 }
 
-// Read passes what comes, and looks at each line that has ended.
+// Read passes what comes, when it may pass, and looks at each line that has ended.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
+	s.pass()
 	for rest := p[:n]; len(rest) > 0; {
 		part, after, ended := bytes.Cut(rest, []byte("\n"))
 		s.line, rest = append(s.line, part...), after
