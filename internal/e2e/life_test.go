@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/tetherkube/tether/booking"
 	v1 "github.com/tetherkube/tether/examples/ticket-controller/api/v1"
 	"github.com/tetherkube/tether/fake"
@@ -95,8 +97,21 @@ func TestADeletedTicketThatRetainsGoesAndItsBookingStays(t *testing.T) {
 	s := newStage(t, fake.BookingOptions{})
 	s.start(t)
 	s.apply(t, "kept", `{"spec":{"deletionPolicy":"Retain"}}`)
-	s.untouched(t, "kept", s.awaitReady(t, "kept").Status.BookingID)
+	id := s.awaitReady(t, "kept").Status.BookingID
+	before := s.booked(t, id)
+	s.run(t, "delete", "ticket", "kept", "--wait=false")
+	s.awaitGone(t, "kept")
 	s.awaitEvent(t, "kept", "Retained")
+	// It is put under a reference that no later Ticket of that name derives, and left
+	// as it is in all else.
+	after := s.booked(t, id)
+	if after.Status != booking.Confirmed || after.ClientReference == before.ClientReference {
+		t.Errorf("the booking is %s under reference %q, which was %q", after.Status, after.ClientReference, before.ClientReference)
+	}
+	after.ClientReference, after.Version, after.UpdatedAt = before.ClientReference, before.Version, before.UpdatedAt
+	if diff := cmp.Diff(before, after); diff != "" {
+		t.Errorf("the booking (-before +after):\n%s", diff)
+	}
 }
 
 func TestADeletedTicketThatIsOrphanedGoesWithAnEventAndItsBookingStays(t *testing.T) {

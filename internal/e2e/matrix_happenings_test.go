@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"net/http"
 	"syscall"
 	"testing"
 	"time"
@@ -14,28 +15,45 @@ type happening struct {
 	name  string
 	flags []string
 	at    proxy.Point
-	reads bool // it may happen to a request that changes nothing, and makes a difference there
-	// kill: it is one of those that a story is told for that is not told for all.
-	kill bool
-	slow bool // only where it is asked for
+	width width // of the stories that it happens in
+	reads bool  // it may happen to a read as well: to be killed before one is to be killed after what came before it
 	// lives goes from act to end, with the controller's n-th request at the point.
 	lives func(t *testing.T, l *life, s story, n int, at proxy.Point)
 }
 
+// width is how much happens in a story.
+type width int
+
+const (
+	slowest width = iota // what takes so long that it must be asked for
+	wide                 // and all that happens within a minute
+	middle               // and what lands last
+	narrow               // and kills
+)
+
 // happenings are the columns of the matrix.
 var happenings = []happening{
-	{name: "killed before", at: proxy.Before, reads: true, kill: true, flags: longWindows, lives: killed},
-	{name: "killed after", at: proxy.After, kill: true, flags: longWindows, lives: killed},
-	{name: "answer lost", at: proxy.After, reads: true, flags: longWindows, lives: answerLost},
-	{name: "late", at: proxy.Before, flags: scaledWindows, lives: late(scaledLateness, false)},
-	{name: "killed, late", at: proxy.Before, flags: scaledWindows, lives: late(scaledLateness, true)},
-	{name: "killed, last", at: proxy.Before, flags: longWindows, lives: landsLast},
-	{name: "watch lags", at: proxy.Before, flags: longWindows, lives: lags(false)},
-	{name: "watch lags, answer lost", at: proxy.After, flags: longWindows, lives: lags(true)},
-	{name: "frozen before", at: proxy.Before, flags: electing, lives: frozen},
-	{name: "frozen after", at: proxy.After, flags: electing, lives: frozen},
-	{name: "30 s late", at: proxy.Before, slow: true, flags: trueWindows, lives: late(30*time.Second, false)},
-	{name: "killed, 30 s late", at: proxy.Before, slow: true, flags: trueWindows, lives: late(30*time.Second, true)},
+	{name: "killed before", at: proxy.Before, width: narrow, flags: longWindows, lives: killed},
+	{name: "killed after", at: proxy.After, width: narrow, flags: longWindows, lives: killed},
+	{name: "killed, lands last", at: proxy.Before, width: middle, flags: longWindows, lives: landsLast},
+	{name: "frozen before", at: proxy.Before, width: middle, flags: electing, lives: frozen},
+	{name: "frozen after", at: proxy.After, width: wide, flags: electing, lives: frozen},
+	{name: "answer lost", at: proxy.After, width: wide, reads: true, flags: longWindows, lives: answerLost},
+	{name: "lands late", at: proxy.Before, width: wide, flags: scaledWindows, lives: late(scaledLateness, false)},
+	{name: "killed, lands late", at: proxy.Before, width: wide, flags: scaledWindows, lives: late(scaledLateness, true)},
+	{name: "watch lags", at: proxy.Before, width: wide, flags: longWindows, lives: lags(false)},
+	{name: "watch lags, answer lost", at: proxy.After, width: wide, flags: longWindows, lives: lags(true)},
+	{name: "lands 30 s late", at: proxy.Before, width: slowest, flags: trueWindows, lives: late(30*time.Second, false)},
+	{name: "killed, lands 30 s late", at: proxy.Before, width: slowest, flags: trueWindows, lives: late(30*time.Second, true)},
+}
+
+// happensIn tells whether it happens in a story, at a request.
+func (h happening) happensIn(s story, e proxy.Exchange) bool {
+	least := s.width
+	if *slowMatrix {
+		least = min(least, max(s.width-1, slowest))
+	}
+	return h.width >= least && (h.reads || e.Method != http.MethodGet)
 }
 
 // A call that lands late does so within the window, which is what it is for: by half
@@ -58,6 +76,7 @@ func killed(t *testing.T, l *life, s story, n int, at proxy.Point) {
 	s.act(t, l)
 	reached(t, hold)
 	l.c.kill(t)
+	s.meanwhile(t, l)
 	l.begin(t)
 	s.end(t, l)
 }
@@ -67,6 +86,7 @@ func answerLost(t *testing.T, l *life, s story, n int, at proxy.Point) {
 	hold := l.pointAt(t, at, n, isPoint)
 	s.act(t, l)
 	reached(t, hold)
+	s.meanwhile(t, l)
 	hold.Drop()
 	s.end(t, l)
 }
@@ -85,6 +105,9 @@ func late(by time.Duration, kill bool) func(*testing.T, *life, story, int, proxy
 		defer time.AfterFunc(by, land).Stop()
 		if kill {
 			l.c.kill(t)
+		}
+		s.meanwhile(t, l)
+		if kill {
 			l.begin(t)
 		}
 		s.end(t, l)
@@ -102,6 +125,7 @@ func landsLast(t *testing.T, l *life, s story, n int, at proxy.Point) {
 	l.c.signal(t, syscall.SIGSTOP)
 	land, landed := hold.Cut()
 	l.c.kill(t)
+	s.meanwhile(t, l)
 	l.begin(t)
 	s.end(t, l)
 	land()
@@ -121,8 +145,9 @@ func arrived(t *testing.T, landed <-chan struct{}) {
 	}
 }
 
-// lags: from the point on the watch tells nothing, until all has come to its end.
-// Then it tells all that has been.
+// lags: from the point on the watch tells nothing, until all has come to its end, or
+// as far as it can without a word of what people did meanwhile. Then it tells all
+// that has been.
 func lags(lost bool) func(*testing.T, *life, story, int, proxy.Point) {
 	return func(t *testing.T, l *life, s story, n int, at proxy.Point) {
 		hold := l.pointAt(t, at, n, isPoint)
@@ -130,12 +155,18 @@ func lags(lost bool) func(*testing.T, *life, story, int, proxy.Point) {
 		reached(t, hold)
 		flow := l.way.toAPI.LagWatches()
 		defer flow()
+		s.meanwhile(t, l)
+		log := len(l.c.Log().Since(0))
 		if lost {
 			hold.Drop()
 		} else {
 			hold.Release()
 		}
-		s.end(t, l)
+		if s.unheard {
+			l.c.line(t, log, `"pass ended"`)
+		} else {
+			s.end(t, l)
+		}
 		flow()
 		// A Ticket that is never booked comes last, and tells that all was heard.
 		l.create(t, "last", `{"spec":{"departureDate":"2001-05-01"}}`)
@@ -156,6 +187,7 @@ func frozen(t *testing.T, l *life, s story, n int, at proxy.Point) {
 	s.act(t, l)
 	e := reached(t, hold)
 	l.c.signal(t, syscall.SIGSTOP)
+	s.meanwhile(t, l)
 	r.takenOver(t)
 	s.end(t, l)
 	if at == proxy.Before {

@@ -23,18 +23,21 @@ import (
 // number, and no clock does. The booking server's journal and the Ticket's end say
 // what came of it.
 
-var slowMatrix = flag.Bool("slow", false, "run the rows of the crash matrix too in which a call lands 30 s late")
+var slowMatrix = flag.Bool("slow", false, "run the rows of the crash matrix too that take long: those in which a call lands 30 s late, and more of the rest")
 
 func TestWhateverHappensBetweenAnyTwoCallsNothingIsDoneTwiceOrLostOrLeakedOrStuck(t *testing.T) {
 	t.Parallel()
 	m := &matrix{began: time.Now()}
 	t.Cleanup(func() { t.Logf("%s", m) })
 	for _, s := range stories {
+		if s.unheard = s.meanwhile != nil; !s.unheard {
+			s.meanwhile = nothing
+		}
 		t.Run(s.name, func(t *testing.T) {
 			t.Parallel()
 			for n, e := range pointsOf(t, s) {
 				for _, h := range happenings {
-					if h.slow && !*slowMatrix || !s.all && !h.kill || e.Method == http.MethodGet && !h.reads {
+					if !h.happensIn(s, e) {
 						continue
 					}
 					t.Run(fmt.Sprintf("%s call %d, %s %s", h.name, n+1, e.Proxy, e.Method), func(t *testing.T) {
@@ -61,7 +64,11 @@ func pointsOf(t *testing.T, s story) []proxy.Exchange {
 	s.prepare(t, l)
 	before := len(l.journal.Exchanges(nil))
 	s.act(t, l)
-	s.end(t, l)
+	if s.undisturbed != nil {
+		s.undisturbed(t, l)
+	} else {
+		s.end(t, l)
+	}
 	points := l.journal.Exchanges(func(e proxy.Exchange) bool { return e.Number > before && isPoint(e) })
 	if len(points) == 0 {
 		t.Fatal("it took no request")
@@ -78,7 +85,7 @@ func (m *matrix) row(t *testing.T, s story, h happening, n int, e proxy.Exchange
 		defer m.mu.Unlock()
 		m.rows = append(m.rows, r)
 	}()
-	l := newLife(t, h.flags...)
+	l := newLife(t, append(slices.Clone(h.flags), s.flags...)...)
 	if slices.Contains(h.flags, electing[0]) {
 		l.flags = append(l.flags, "--lease-namespace="+l.namespace)
 		l.way = l.newRoute(t, "-leader")

@@ -6,6 +6,10 @@ import (
 	"testing"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
 	"github.com/tetherkube/tether/booking"
 	"github.com/tetherkube/tether/fake"
 	"github.com/tetherkube/tether/internal/e2e/proxy"
@@ -34,6 +38,8 @@ func newReplicas(t *testing.T, flags ...string) *replicas {
 	r.standby.line(t, 0, "Attempting to acquire leader lease")
 	return r
 }
+
+var leases = schema.GroupVersionResource{Group: "coordination.k8s.io", Version: "v1", Resource: "leases"}
 
 const shortLease = 3 * time.Second
 
@@ -84,7 +90,11 @@ func (r *replicas) thawed(t *testing.T) {
 	if lines := r.standby.errorsLogged(); len(lines) > 0 {
 		t.Errorf("the new leader logged %q", lines)
 	}
-	if holder := r.run(t, "get", "lease", "ticket-controller", "-o", "jsonpath={.spec.holderIdentity}"); holder == "" {
+	lease, err := r.dynamic.Resource(leases).Namespace(r.namespace).Get(t.Context(), "ticket-controller", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if holder, _, _ := unstructured.NestedString(lease.Object, "spec", "holderIdentity"); holder == "" {
 		t.Error("nobody holds the lease: the old leader gave it back")
 	}
 	if sent := r.journal.Exchanges(ofLeader(func(e proxy.Exchange) bool { return e.Number > before && acts(e) })); len(sent) > 0 {

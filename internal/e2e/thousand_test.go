@@ -156,6 +156,11 @@ func (s *stage) threePatchesEach(t *testing.T, crowd int, but string) {
 	}
 	asked = controlplane.Complete(asked)
 	t.Logf("the controller's requests about Tickets: %v", controlplane.ByVerb(asked))
+	// Beside them, one list of one Ticket tells what was written before the term began.
+	if n := controlplane.ByVerb(asked)["list tickets"]; n != 1 {
+		t.Errorf("%d lists", n)
+	}
+	asked = slices.DeleteFunc(asked, func(r controlplane.Request) bool { return r.Verb == "list" })
 	patches := map[string][]string{}
 	for _, r := range asked {
 		if r.Verb != "patch" || r.Response.Code != http.StatusOK {
