@@ -32,6 +32,7 @@ type managing[T Object] struct {
 	scope   string                 // what the Scoper says
 
 	vanished bool // the object is gone, without this controller's finalizer
+	orphaned bool // it is being deleted and orphaned: none of the author's functions can stand in the way
 }
 
 // longestPass bounds the steps of one pass: more means that the decision and the
@@ -41,7 +42,9 @@ const longestPass = 100
 func (p *pass[T]) manage(ctx context.Context) ending {
 	p.copy()
 	r := &managing[T]{pass: p, m: p.c.external, full: map[string]Observation{}, memory: p.c.remember(p.key, string(p.seen.GetUID()))}
-	if err := r.begin(ctx); err != nil {
+	if r.orphaned = p.seen.GetDeletionTimestamp() != nil && p.asked.Orphan; r.orphaned {
+		r.id = new(string)
+	} else if err := r.begin(ctx); err != nil {
 		return r.endingOf(Done, err)
 	}
 	for range longestPass {
@@ -147,7 +150,7 @@ func (c *controller[T]) identity() protocol.Identity {
 }
 
 func (r *managing[T]) policy() protocol.Policy {
-	if r.m.opts.Policy == nil {
+	if r.m.opts.Policy == nil || r.orphaned {
 		return protocol.Policy{}
 	}
 	p := r.m.opts.Policy(r.obj)
@@ -161,14 +164,14 @@ func (r *managing[T]) policy() protocol.Policy {
 func (r *managing[T]) status(generation int64) protocol.Status {
 	f := r.c.status
 	s := protocol.Status{ID: *r.id, ObservedGeneration: f.getObserved(r.have), Done: r.memory.done}
-	s.Recorded = *r.m.opts.ID(r.have) == s.ID
+	s.Recorded = !r.orphaned && *r.m.opts.ID(r.have) == s.ID
 	conditions := f.getConditions(r.have)
 	if c := findCondition(conditions, conditionStalled); c != nil && c.Status == metav1.ConditionTrue && !protocol.OwnReason(c.Reason) {
 		s.Rejected, s.RejectedMessage, s.RejectedGeneration = c.Reason, c.Message, c.ObservedGeneration
 	}
 	if c := findCondition(conditions, conditionReady); c != nil {
-		// What was reported as drift, and left, stays drift.
-		settled := c.Status == metav1.ConditionTrue || c.Reason == protocol.ReasonDiffers
+		// What was reported as drift, and left, stays drift; so does what is fought no more.
+		settled := c.Status == metav1.ConditionTrue || c.Reason == protocol.ReasonDiffers || c.Reason == protocol.ReasonPerpetualDiff
 		s.Done = settled && c.ObservedGeneration == generation && findCondition(conditions, conditionReconciling) == nil
 	}
 	if s.ObservedGeneration == 0 && s.Done {
@@ -340,7 +343,7 @@ func (r *managing[T]) finish(e protocol.End) ending {
 	r.memory.learnt = r.memory.learnt.Finished(e, time.Now())
 	r.lost(e.Lost)
 	r.resolved(e)
-	r.memory.done = e.Verdict == protocol.AsWanted || e.Verdict == protocol.Observed && e.Reason == protocol.ReasonDiffers
+	r.memory.done = e.Verdict == protocol.AsWanted || e.Verdict == protocol.Observed && e.Reason == protocol.ReasonDiffers || e.Reason == protocol.ReasonPerpetualDiff
 	poll := r.c.opts.Poll
 	switch e.Verdict {
 	case protocol.Nothing:
@@ -393,7 +396,7 @@ func (r *managing[T]) cannotSay(err error) ending {
 
 // call makes one call of the External, within CallTimeout. Whether the lease is
 // held was asked right before.
-func (r *managing[T]) call(ctx context.Context, verb string, f func(context.Context) (Observation, error)) (Observation, protocol.Outcome, error) {
+func (r *managing[T]) call(ctx context.Context, verb string, c Call, f func(context.Context) (Observation, error)) (Observation, protocol.Outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, r.m.opts.CallTimeout, fmt.Errorf("%s took longer than a call may take, %v", verb, r.m.opts.CallTimeout))
 	defer cancel()
 	start := time.Now()
@@ -402,7 +405,7 @@ func (r *managing[T]) call(ctx context.Context, verb string, f func(context.Cont
 		var err error
 		o, err = f(ctx)
 		if err == nil {
-			err = r.unfit(verb, o)
+			err = r.unfit(verb, c, o)
 		}
 		if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
 			err = fmt.Errorf("%w (%w)", err, context.Cause(ctx))
@@ -414,6 +417,8 @@ func (r *managing[T]) call(ctx context.Context, verb string, f func(context.Cont
 	r.log.V(2).Info("call", "verb", verb, "outcome", outcomeNames[outcome], "state", o.State.String(), "id", o.ID)
 	return o, outcome, err
 }
+
+const verbObserve = "observe"
 
 var outcomeNames = map[protocol.Outcome]string{
 	protocol.OutcomeDone: "done", protocol.OutcomeRejected: "rejected", protocol.OutcomeNoEffect: "no_effect",
@@ -435,9 +440,12 @@ func classify(err error) protocol.Outcome {
 	return protocol.OutcomeUnknown
 }
 
-// unfit says what an External's answer lacks.
-func (r *managing[T]) unfit(verb string, o Observation) error {
+// unfit says what an External's answer lacks. What is looked up by its id may be
+// made by somebody who gave it no reference.
+func (r *managing[T]) unfit(verb string, c Call, o Observation) error {
 	switch {
+	case verb == verbObserve && c.ID != "" && o.State >= Absent && o.State <= Ambiguous:
+		return nil
 	case o.State < Absent || o.State > Ambiguous:
 		return fmt.Errorf("the External's answer to %s has no State; set one", verb)
 	case o.State >= Pending && o.State != Ambiguous && o.Reference == "" && !o.Replay && r.m.opts.Guarantee != None:
@@ -455,15 +463,15 @@ func (r *managing[T]) sight(o Observation, claim protocol.Claim, looked int) pro
 	if s.Differs && s.Message == "" {
 		s.Message = fmt.Sprint(o.Differs)
 	}
-	if r.asked.Adopt != "" && o.ID == r.asked.Adopt && s.Own == 0 {
-		s.Refused = r.refuses(o)
-	}
 	id := r.c.identity()
 	for n := max(claim.Incarnation, claim.Next, looked) + 1; n > 0 && o.Reference != ""; n-- {
 		if id.Reference(claim, n) == o.Reference {
 			s.Own = n
 			break
 		}
+	}
+	if adopt := r.asked.Adopt; adopt != "" && adopt != claim.Answered.Adopt && o.ID == adopt && s.Own == 0 {
+		s.Refused = r.refuses(o)
 	}
 	return s
 }
@@ -526,7 +534,7 @@ func (r *managing[T]) look(ctx context.Context, s protocol.Step) {
 	}
 	c := Call{Reference: r.c.identity().Reference(claim, n), ID: s.ID}
 	began := time.Now()
-	o, outcome, err := r.call(ctx, "observe", func(ctx context.Context) (Observation, error) {
+	o, outcome, err := r.call(ctx, verbObserve, c, func(ctx context.Context) (Observation, error) {
 		if err := r.c.env.held(); err != nil { // nothing is sent, not even a question
 			return Observation{}, err
 		}
@@ -540,10 +548,10 @@ func (r *managing[T]) look(ctx context.Context, s protocol.Step) {
 		l.Failed, r.lookErr = true, err
 	} else {
 		l.Sight = r.sight(o, claim, n)
-		r.full[o.ID] = o
 		if s.ID != "" && l.Sight.ID == "" {
 			l.Sight.ID = s.ID
 		}
+		r.full[l.Sight.ID] = o
 		r.memory.learnt = r.memory.learnt.Learn(l.Own, l.Sight.ID)
 		r.learn(l.Sight, claim)
 		if r.another(l.Sight, claim) {
@@ -596,6 +604,11 @@ func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool
 	}
 	if s.Do == protocol.Fence && s.ID != "" {
 		ref = r.full[s.ID].Reference // that of what is to be adopted
+		if ref == "" {               // it has none, under which something could land
+			r.looks, r.looked = nil, time.Now()
+			r.answered(s, r.full[s.ID], r.sight(r.full[s.ID], claim, s.Incarnation), claim)
+			return ending{}, false
+		}
 	}
 	began := time.Now()
 	r.memory.learnt = before.Sending(s, r.c.generation(r.have), began)
@@ -655,21 +668,21 @@ func (r *managing[T]) send(ctx context.Context, s protocol.Step, claim protocol.
 	switch s.Do {
 	case protocol.Create:
 		c.Key = protocol.CreateKey(ref, claim.Attempt)
-		return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.Create(ctx, r.obj, c) })
+		return r.call(ctx, verb, c, func(ctx context.Context) (Observation, error) { return r.m.Create(ctx, r.obj, c) })
 	case protocol.Update:
 		content := strconv.FormatUint(contentHash(r.c.status, r.have), 36)
 		c.Key = protocol.ChangeKey(verb, ref, observed, content, r.memory.learnt.Refused)
-		return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.Update(ctx, r.obj, c, seen) })
+		return r.call(ctx, verb, c, func(ctx context.Context) (Observation, error) { return r.m.Update(ctx, r.obj, c, seen) })
 	case protocol.Delete:
 		c.Key = protocol.ChangeKey(verb, ref, observed, "", r.memory.learnt.Refused)
-		return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.Delete(ctx, r.obj, c, seen) })
+		return r.call(ctx, verb, c, func(ctx context.Context) (Observation, error) { return r.m.Delete(ctx, r.obj, c, seen) })
 	}
 	if s.Do == protocol.Rebind {
 		c.Key = protocol.ChangeKey(verb, ref, observed, c.ID, r.memory.learnt.Refused)
-		return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.rebinder.Rebind(ctx, r.obj, c, seen) })
+		return r.call(ctx, verb, c, func(ctx context.Context) (Observation, error) { return r.m.rebinder.Rebind(ctx, r.obj, c, seen) })
 	}
 	// Closing twice is as good as once, and an answer kept under a key would tell
 	// how things stood then: every fence has a key of its own.
 	c.Key = protocol.ChangeKey(verb, ref, strconv.FormatInt(time.Now().UnixNano(), 36), "", 0)
-	return r.call(ctx, verb, func(ctx context.Context) (Observation, error) { return r.m.fencer.Fence(ctx, r.obj, c) })
+	return r.call(ctx, verb, c, func(ctx context.Context) (Observation, error) { return r.m.fencer.Fence(ctx, r.obj, c) })
 }

@@ -25,6 +25,7 @@ type managing struct {
 	external func(*workshop) tether.External[*Gadget] // [the workshop itself]
 	options  tether.ManageOptions[*Gadget]
 	run      tether.RunOptions
+	selector string // labels that a Gadget must have [any]
 }
 
 const claimName = ourFinalizer + ".claim"
@@ -62,7 +63,9 @@ func manageOn(t *testing.T, b *bench, m managing) *bench {
 	}
 	hooks := newHooks()
 	m.run.SingleProcess, m.run.Hooks = m.run.Lease == nil, hooks
-	c := tether.Manage(tether.NewInformer(gadgets, b.here()), e, m.options)
+	in := b.here()
+	in.LabelSelector = m.selector
+	c := tether.Manage(tether.NewInformer(gadgets, in), e, m.options)
 	n := &bench{stage: b.stage, shop: b.shop, hooks: hooks, made: m, run: b.start(t, m.run, c)}
 	n.log.await(t, 1+len(n.begun()), "the beginning of passes", having("controllers run"))
 	return n
@@ -94,6 +97,24 @@ func (b *bench) again(t *testing.T, change func(*managing)) *bench {
 		}
 	}
 	return n
+}
+
+// down stops the Run. What comes next comes to a controller that was not there.
+func (b *bench) down(t *testing.T) {
+	t.Helper()
+	if err := b.run.end(t); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// up starts another Run as a new process would.
+func (b *bench) up(t *testing.T, change func(*managing)) *bench {
+	t.Helper()
+	m := b.made
+	if change != nil {
+		change(&m)
+	}
+	return manageOn(t, b, m)
 }
 
 // quiet makes sure that no pass is on its way.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 
 	"github.com/tetherkube/tether"
@@ -29,7 +30,10 @@ type workshop struct {
 	// mu guards what follows.
 	mu       sync.Mutex
 	machines []*machine
+	built    int
 	closed   map[string]bool
+	careless bool        // a reference is accepted as often as it is sent
+	lag      func() bool // look-ups by reference show nothing
 	mishaps  []*mishap
 	rules    []rulebook
 	calls    []call
@@ -164,6 +168,18 @@ func see(g *Gadget, m *machine) tether.Observation {
 // Observe looks.
 func (w *workshop) Observe(ctx context.Context, g *Gadget, c tether.Call) (tether.Observation, error) {
 	return w.serve(ctx, "observe", g, c, func() (tether.Observation, error) {
+		if c.ID == "" && w.lag != nil && w.lag() {
+			return tether.Observation{State: tether.Absent}, nil
+		}
+		var live []string
+		for _, m := range w.machines {
+			if c.ID == "" && m.Reference == c.Reference && !m.Scrapped {
+				live = append(live, m.ID)
+			}
+		}
+		if len(live) > 1 {
+			return tether.Observation{State: tether.Ambiguous, Message: strings.Join(live, ", ")}, nil
+		}
 		if m := w.find(c); m != nil {
 			return see(g, m), nil
 		}
@@ -177,17 +193,36 @@ func (w *workshop) Create(ctx context.Context, g *Gadget, c tether.Call) (tether
 		if w.closed[c.Reference] {
 			return tether.Observation{State: tether.Closed}, nil
 		}
-		if m := w.find(tether.Call{Reference: c.Reference}); m != nil {
+		if m := w.find(tether.Call{Reference: c.Reference}); m != nil && !w.careless {
 			return tether.Observation{State: tether.Present, ID: m.ID, Reference: m.Reference, Replay: true}, nil
 		}
-		n := len(w.machines) + 1
-		m := &machine{
-			ID: fmt.Sprintf("machine-%d", n), Reference: c.Reference, Secret: fmt.Sprintf("secret of %s, no %d", g.Name, n),
-			Color: g.Spec.Color, Size: g.Spec.Size, Version: 1,
-		}
-		w.machines = append(w.machines, m)
-		return see(g, m), nil
+		return see(g, w.buildLocked(g.Name, c.Reference, g.Spec)), nil
 	})
+}
+
+func (w *workshop) buildLocked(name, reference string, spec GadgetSpec) *machine {
+	w.built++
+	n := w.built
+	m := &machine{
+		ID: fmt.Sprintf("machine-%d", n), Reference: reference, Secret: fmt.Sprintf("secret of %s, no %d", name, n),
+		Color: spec.Color, Size: spec.Size, Version: 1,
+	}
+	w.machines = append(w.machines, m)
+	return m
+}
+
+// build makes a machine as somebody else would, or as a call that lands late.
+func (w *workshop) build(name, reference string, spec GadgetSpec) machine {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return *w.buildLocked(name, reference, spec)
+}
+
+// vanish takes machines away without a trace.
+func (w *workshop) vanish(which func(*machine) bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.machines = slices.DeleteFunc(w.machines, which)
 }
 
 // Update repaints.
@@ -228,6 +263,44 @@ func (w fencing) Fence(ctx context.Context, g *Gadget, c tether.Call) (tether.Ob
 		}
 		return tether.Observation{State: tether.Closed}, nil
 	})
+}
+
+// rebinding is a workshop that can put a machine under another reference.
+type rebinding struct{ fencing }
+
+func rebound(w *workshop) tether.External[*Gadget] { return rebinding{fencing{w}} }
+
+// Rebind puts it there.
+func (w rebinding) Rebind(ctx context.Context, g *Gadget, c tether.Call, seen tether.Observation) (tether.Observation, error) {
+	return w.serve(ctx, "rebind", g, c, func() (tether.Observation, error) {
+		m := w.find(tether.Call{ID: seen.ID})
+		if m == nil || strconv.Itoa(m.Version) != seen.Version || w.closed[c.Reference] {
+			return tether.Observation{}, tether.NoEffect(errors.New("it is not as it was seen"))
+		}
+		m.Reference, m.Version = c.Reference, m.Version+1
+		return see(g, m), nil
+	})
+}
+
+// regional is a workshop whose credentials reach one region, and which knows of no
+// machine that stands in another.
+type regional struct {
+	*workshop
+	region func(*Gadget) (string, error)
+	home   string // where its machines stand
+}
+
+// Scope is the region.
+func (w regional) Scope(_ context.Context, g *Gadget) (string, error) { return w.region(g) }
+
+// Observe looks in the region.
+func (w regional) Observe(ctx context.Context, g *Gadget, c tether.Call) (tether.Observation, error) {
+	if region, err := w.region(g); err != nil || region != w.home {
+		return w.serve(ctx, "observe", g, c, func() (tether.Observation, error) {
+			return tether.Observation{State: tether.Absent}, err
+		})
+	}
+	return w.workshop.Observe(ctx, g, c)
 }
 
 // picky is a workshop that says no to some Gadgets.
