@@ -22,7 +22,7 @@ type Memory struct {
 	Attempted  bool      // whether this attempt's key is spent is known here
 	Spent      bool      // … and it is
 	Unanswered time.Time // when the last call without a definite answer returned
-	Created    time.Time // when the last create was sent
+	Created    time.Time // when the last create was sent, or what brings a thing here otherwise
 	Sent       int64     // generation of the last create
 	Refused    int       // changes that were refused
 	Corrected  int       // drift corrections in a row
@@ -143,8 +143,11 @@ func (m Memory) Sending(s Step, generation int64, now time.Time) Memory {
 		m.Fresh = false
 	}
 	m.Unanswered = now // until it is answered
-	if s.Do == Create {
+	switch {
+	case s.Do == Create:
 		m.Created, m.Sent, m.Unsent = now, generation, false
+	case s.Do == Rebind && s.Incarnation != 0: // it comes to this object, as what is made does
+		m.Created = now
 	}
 	return m
 }

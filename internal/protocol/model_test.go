@@ -80,7 +80,7 @@ type reference struct {
 }
 
 const (
-	mostThings = 5
+	mostThings = 8
 	mostIncs   = 8
 	mostTries  = 8
 )

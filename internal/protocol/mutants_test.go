@@ -94,7 +94,7 @@ func mutants() []struct {
 					l.State = Present
 				}
 			})
-		})}, "UniqueReference, fenced, slow: wishes"},
+		})}, "UniqueReference, slow: the passenger"},
 		{mutant{name: "leave a rejected attempt open", decide: after(func(v View, s Step) Step {
 			if (s.Do == Fence || s.End.Reason == ReasonSettling) && v.spent() && !v.Object.Deleting && v.Claimed && v.Claim.Next == 0 {
 				c := v.Claim
@@ -141,7 +141,7 @@ func mutants() []struct {
 					}
 				})
 			}
-		})}, "UniqueReference, fenced, slow: wishes"},
+		})}, "UniqueReference, slow: the passenger"},
 		{mutant{name: "create without looking", decide: after(func(v View, s Step) Step {
 			if s.Do == LookUp && s.ID == "" && !v.Object.Deleting && v.Claimed && v.Claim.Next == 0 && v.Status.ID == "" && v.Memory.Patched {
 				return Step{Do: Create, Incarnation: v.Claim.Incarnation}
@@ -154,7 +154,7 @@ func mutants() []struct {
 					l.Own = v.Claim.Incarnation
 				}
 			})
-		})}, "UniqueReference: hands"},
+		})}, "UniqueReference: another's id"},
 		{mutant{name: "take a call without an answer for one that had no effect", decide: before(func(v *View) {
 			v.Memory.Unanswered, v.Memory.Known = time.Time{}, v.Claimed
 		})}, "UniqueReference: wishes"},

@@ -107,7 +107,7 @@ var (
 	}}
 	actRestore = act{"it is restored under a new UID", false, func(m *model, s state) (state, bool) {
 		o := &s.api
-		if !o.exists || o.deleting || o.uid != 1 {
+		if !o.exists || o.deleting || o.uid != 1 || !m.claimed(o) { // without its claim it is just another object
 			return s, false
 		}
 		// Deleted with its finalizer stripped, as a lost cluster is, and applied again.
@@ -123,7 +123,7 @@ var (
 		return s, true
 	}}
 	actRollback = act{"etcd is restored from the backup", false, func(m *model, s state) (state, bool) {
-		if !s.snap.exists || s.snap == s.api {
+		if !s.snap.exists || s.snap == s.api || s.snap.uid != s.api.uid { // what was made for an object that the backup does not have is nobody's
 			return s, false
 		}
 		s.api, s.snap, s.late = s.snap, object{}, write{}
@@ -150,9 +150,17 @@ var (
 	})
 )
 
+// claimed tells whether an object has a claim of its own.
+func (m *model) claimed(o *object) bool {
+	return o.claim != 0 && m.claims.at(o.claim).Name == "n"
+}
+
 func (m *model) deleted(s state) (state, bool) {
 	if !s.api.exists || s.api.deleting {
 		return s, false
+	}
+	if !m.claimed(&s.api) && s.did&didRollback != 0 {
+		return s, false // an object of before its claim is not deleted before it has one again: that is assumed, and said
 	}
 	s.did |= didDelete
 	if !s.api.finalizer {

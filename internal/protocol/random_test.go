@@ -55,6 +55,9 @@ func chance(seed uint64, tell emit) (states int, bad string) {
 			return states, s.name + ": " + bad
 		}
 		now = pick.next
+		if x.beyond(&now) {
+			return states, ""
+		}
 	}
 	if bad := x.stuck(now); bad != "" {
 		if tell != nil {
@@ -63,6 +66,12 @@ func chance(seed uint64, tell emit) (states int, bad string) {
 		return states, s.name + ": " + bad
 	}
 	return states, ""
+}
+
+// beyond tells whether a history has used up what the model keeps room for.
+func (x *explorer) beyond(s *state) bool {
+	c := x.claims.at(s.api.claim)
+	return max(c.Incarnation, c.Next) > mostIncs-4 || c.Attempt > mostTries-3 || s.out.things[mostThings-2].state != Unknown
 }
 
 // Histories that were wrong once are played again, each time.

@@ -70,6 +70,13 @@ func (v *View) replaceAnew(next Sight) Step {
 	if !ok {
 		return v.first
 	}
+	w, ok := v.walk(c.Next)
+	if !ok {
+		return v.first
+	}
+	if len(w.live) > 0 { // 17: the claim is older than what stands
+		return v.replacedBy(old, w.live[0])
+	}
 	over := next.State == Failed || next.State == Ended
 	back := v.wantedBack(old)
 	switch {
@@ -101,6 +108,20 @@ func (v *View) replaceAnew(next Sight) Step {
 		return v.write(v.dropped(c.Incarnation))
 	}
 	c.Next, c.Attempt, c.Time = c.Next+1, 1, 0
+	return v.write(c)
+}
+
+// replacedBy takes up a later replacement than the claim knows of.
+func (v *View) replacedBy(old, later Sight) Step {
+	c := v.Claim
+	if !old.State.Live() {
+		return v.moveTo(old, later)
+	}
+	if s, needed := v.close(c.Next, later.Own-1); needed {
+		s.End.Live = true
+		return s
+	}
+	c.Next, c.Attempt, c.Time = later.Own, 1, 0
 	return v.write(c)
 }
 

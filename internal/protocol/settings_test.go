@@ -45,11 +45,10 @@ func settings() []setting {
 			{name: "LookupOnly, slow", outside: lookup, lag: true, slow: true},
 		} {
 			s.name, s.acts = s.name+": "+g.name, g.acts
-			s.quick = quick[s.name]
 			all = append(all, s)
 		}
 	}
-	return append(all,
+	all = append(all,
 		setting{name: "IdempotencyKeys, fenced, any time, no rejection kept: sold out", outside: keysFenced, anytime: true, lag: true, forgets: true, acts: []act{actSellOut, actDate, actRestock, actDelete}, needs: 2},
 		setting{name: "UniqueReference, an old list: two wishes", outside: unique, lag: true, stale: true, acts: []act{actPassenger}, needs: 2},
 		setting{name: "LookupOnly, an old list: two wishes", outside: lookup, lag: true, stale: true, acts: []act{actPassenger}, needs: 2},
@@ -65,13 +64,21 @@ func settings() []setting {
 		setting{name: "rebind, retain", outside: rebind, policy: Policy{Retain: true}, anytime: true, lag: true, acts: wish},
 		setting{name: "retain", outside: lookup, policy: Policy{Retain: true}, lag: true, acts: wish},
 		setting{name: "a copy", outside: fenced, anytime: true, lag: true, copied: true, acts: world},
+		setting{name: "UniqueReference, slow: the passenger", outside: unique, slow: true, acts: []act{actPassenger}},
+		setting{name: "UniqueReference: another's id", outside: unique, acts: []act{actStatusForeign}},
 	)
+	for i := range all {
+		all[i].quick = quick[all[i].name]
+	}
+	return all
 }
 
-// quick are explored in each test run, beside those that are small.
+// quick are explored in each test run.
 var quick = map[string]bool{
-	"UniqueReference: wishes": true, "LookupOnly: hands": true, "LookupOnly, recreate: world": true,
-	"UniqueLiveReference, fenced, any time: world": true, "LookupOnly, delete first: wishes": true,
+	"UniqueReference, fenced, any time: wishes": true, "UniqueReference: hands": true, "UniqueLiveReference: world": true,
+	"IdempotencyKeys: wishes": true, "LookupOnly: hands": true, "LookupOnly, recreate: world": true,
+	"LookupOnly, delete first: wishes": true, "UniqueReference, slow: the passenger": true, "None: a person": true,
+	"UniqueReference, blind": true, "LookupOnly, recreate, blind": true, "retain": true,
 }
 
 // depth is how many faults and acts are explored, where so many are asked for. Two

@@ -43,15 +43,15 @@ func (m *model) facets(s *state) [][2]string {
 		}
 	}
 	var things, air, shut []string
-	for i, t := range s.out.things[1:] {
-		if t.state == Unknown {
+	for i, t := range s.out.things {
+		if t.state == Unknown || i == 0 && s.did&didAdopt == 0 {
 			continue
 		}
 		ref := fmt.Sprintf("incarnation %d", t.ref.inc)
 		if t.ref.inc == 0 {
 			ref = "a reference of nobody's"
 		}
-		things = append(things, fmt.Sprintf("%s of %s is %s (date %d, passenger %d)", idOf(i+1), ref, t.state, t.content.date, t.content.passenger))
+		things = append(things, fmt.Sprintf("%s of %s is %s (date %d, passenger %d)", idOf(i), ref, t.state, t.content.date, t.content.passenger))
 	}
 	for _, a := range s.air {
 		if a.do != Finish {
@@ -229,6 +229,9 @@ func scripts() []script {
 		{"somebody takes the claim off", "The process that knows it puts it back, and makes nothing meanwhile.", fenced, after("half a window passes", "half a window passes", "— the claim is taken off", rest)},
 		{"a restore under a new UID", "A backup is applied again: what stands outside counts for the new object.", fenced, after("— it is restored under a new UID", rest)},
 		{"an older etcd comes back", "The claim is behind what stands outside: the later incarnation is taken up.", fenced, after("— a backup of etcd", "— the passenger is changed", rest, "— etcd is restored from the backup", rest)},
+		{"adopted, and deleted at once", "What came here by a new reference is this object's to end, though nothing was ever created.", with(func(s *setting) {
+			s.outside, s.anytime = Outside{Guarantee: LookupOnly, Rebind: true}, false
+		}), []string{"— adopt is annotated", "the watch tells", "claim", "look", "rebind", "— it is deleted", rest}},
 		{"lost, and made anew", "What was cancelled at the other side is replaced, where the policy says so: closed first.", with(func(s *setting) { s.policy.Recreate = true }), after("— it is cancelled by hand", rest)},
 		{"nobody can tell but a person", "The outside can neither be asked nor told twice: the object is Stalled until somebody looks.", none, []string{"claim", "create: the answer is lost", "= working: OutcomeUnknown", rest, "— a person says that it happened", rest}},
 	}

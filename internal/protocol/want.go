@@ -89,10 +89,12 @@ func (v *View) current() (s Sight, later *Sight, ok bool) {
 	if !ok {
 		return s, nil, false
 	}
-	v.walkedAll = true
-	if len(w.live) > 0 && w.live[len(w.live)-1].Own > n {
-		return s, &w.live[len(w.live)-1], true
+	for _, l := range w.live { // the first one: what lives beyond it is looked for from there
+		if l.Own > n {
+			return s, &l, true
+		}
 	}
+	v.walkedAll = true
 	if l := v.byID(v.Status.ID); l != nil && v.Status.ID != v.Claim.ID && len(w.live) == 0 && !l.State.missing() && l.Own == 0 && v.Outside.Guarantee != None { // 11
 		_, ok = v.needs(v.takenOver(l.Sight))
 		return s, nil, ok
