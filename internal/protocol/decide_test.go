@@ -267,3 +267,13 @@ func TestAClaimThatIsNotOwnIsNeverPutBack(t *testing.T) {
 		t.Errorf("taken off: %s %+v, %q", s.Do, s.Claim, s.Warning)
 	}
 }
+
+func TestADeletionOfWhatIsKnownLooksOnce(t *testing.T) {
+	t.Parallel()
+	v := standing()
+	v.Object.Deleting, v.Status.ID = true, "b1"
+	v.Memory.Known, v.Memory.Created, v.Memory.Read = true, epoch.Add(-time.Minute), true
+	if s, looks := decide(t, v, seeing(map[int]Sight{1: booked})); s.Do != Delete || looks != 1 {
+		t.Errorf("%s after %d looks", s.Do, looks)
+	}
+}

@@ -10,6 +10,8 @@ import (
 // the real decision, as one comparable value. Time has a grain of half a window;
 // what is older than it matters is all the same age.
 
+var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
 // age is how long ago something was, in half windows.
 type age uint8
 
@@ -67,7 +69,7 @@ type object struct {
 type content struct{ date, passenger uint8 }
 
 // thing is one outside.
-type thing1 struct {
+type thing struct {
 	ref     reference
 	state   State
 	content content
@@ -86,7 +88,7 @@ const (
 )
 
 type outside struct {
-	things  [mostThings]thing1
+	things  [mostThings]thing
 	shut    [mostIncs]bool
 	kept    [mostIncs][mostTries]kept // answers under create keys
 	soldOut bool
@@ -263,7 +265,7 @@ func newModel(s setting) *model {
 
 func (m *model) first() state {
 	s := state{api: object{exists: true, uid: 1, gen: 1, want: content{1, 1}}, term: settled}
-	s.out.things[0] = thing1{state: Present, content: content{9, 9}, age: settled} // somebody else's
+	s.out.things[0] = thing{state: Present, content: content{9, 9}, age: settled} // somebody else's
 	if m.copied {
 		c := m.identity().copyOf()
 		s.api.claim, s.api.ownerLives, s.api.finalizer = m.claims.of(c), true, true

@@ -83,7 +83,7 @@ func (m *model) book(s state, c call, claim Claim) (state, Sight, Outcome) {
 	}
 	for i := range o.things {
 		if t := &o.things[i]; t.state == Unknown {
-			*t = thing1{ref: c.ref, state: Present, content: c.content, age: c.age}
+			*t = thing{ref: c.ref, state: Present, content: c.content, age: c.age}
 			if m.slow {
 				t.state = Pending
 			}

@@ -256,3 +256,19 @@ func TestTheTellingHistoriesAreAsTheirTranscriptsSay(t *testing.T) {
 		})
 	}
 }
+
+func TestTheHappyPathCostsThreeWritesAndThreeCalls(t *testing.T) {
+	t.Parallel()
+	writes, calls := 0, 0
+	for line := range strings.Lines(scripts()[0].play(t)) {
+		switch what := strings.TrimSpace(line); {
+		case what == "claim", what == "release", what == "= as wanted":
+			writes++
+		case what == "look", what == "create", what == "delete", what == "fence", what == "update":
+			calls++ // that one look is one call, decide_test.go shows
+		}
+	}
+	if writes != 3 || calls != 3 {
+		t.Errorf("%d writes and %d calls, want claim, status, release and create, look, cancel", writes, calls)
+	}
+}
