@@ -36,7 +36,7 @@ func TestRetryAfterIsReadAsSecondsOrAsADate(t *testing.T) {
 		"": -1, "soon": -1, "-5": -1, "0": 0, "120": 2 * time.Minute, "99999999999999999999": longestRetryAfter,
 		"Wed, 02 Dec 2026 12:01:00 GMT": time.Minute, "Wed, 02 Dec 2026 11:00:00 GMT": 0, "Fri, 01 Jan 2100 00:00:00 GMT": longestRetryAfter,
 	} {
-		resp := &http.Response{StatusCode: 429, Header: http.Header{"Date": {date}}}
+		resp := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{"Date": {date}}}
 		if value != "" {
 			resp.Header.Set("Retry-After", value)
 		}

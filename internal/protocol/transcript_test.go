@@ -64,8 +64,12 @@ func (m *model) facets(s *state) [][2]string {
 		}
 	}
 	return [][2]string{
-		{"object", object}, {"claim", claim}, {"status", status},
-		{"outside", strings.Join(things, "; ")}, {"closed", strings.Join(shut, ", ")}, {"in the air", strings.Join(air, "; ")},
+		{"object", object},
+		{"claim", claim},
+		{"status", status},
+		{"outside", strings.Join(things, "; ")},
+		{"closed", strings.Join(shut, ", ")},
+		{"in the air", strings.Join(air, "; ")},
 	}
 }
 
@@ -241,6 +245,7 @@ func TestTheTellingHistoriesAreAsTheirTranscriptsSay(t *testing.T) {
 	t.Parallel()
 	for _, sc := range scripts() {
 		t.Run(sc.name, func(t *testing.T) {
+			t.Parallel()
 			got := sc.play(t)
 			path := filepath.Join("testdata", strings.NewReplacer(" ", "-", ",", "").Replace(sc.name)+".txt")
 			if *rewrite {
