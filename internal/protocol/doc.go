@@ -14,7 +14,7 @@
 //	 2  deleted with orphan, or observe only: release               whose
 //	 3  paused or observe only: look; invalid and unclaimed: stall  whose
 //	 4  one consistent read before the first effect of a term,      effect
-//	    and a guarded PATCH before its first create                 create itself
+//	    and a guarded PATCH before anything is made                  create
 //	 5  a claim that cannot be read, or is newer: stall;            whose
 //	    one under a former name: moved                              claim
 //	 6  someone else's claim: stall, or as none; a copy: as none    claim

@@ -13,7 +13,7 @@ import (
 
 var (
 	seedFlag  = flag.Uint64("seed", 0, "the one seed whose history is played")
-	seedsFlag = flag.Int("seeds", 3000, "histories with chance that are played")
+	seedsFlag = flag.Int("seeds", raceless(3000, 300), "histories with chance that are played")
 )
 
 // chance plays one long history, with many more faults and acts of people than an
