@@ -454,6 +454,10 @@ func (r *managing[T]) unfit(verb string, c Call, o Observation) error {
 	return nil
 }
 
+// ownAhead is how far beyond the claim's incarnations a thing is still known for
+// this object's: an older etcd may have come back.
+const ownAhead = 8
+
 // sight reduces an observation to what decides: whose it is, by derived reference.
 func (r *managing[T]) sight(o Observation, claim protocol.Claim, looked int) protocol.Sight {
 	s := protocol.Sight{
@@ -464,7 +468,7 @@ func (r *managing[T]) sight(o Observation, claim protocol.Claim, looked int) pro
 		s.Message = fmt.Sprint(o.Differs)
 	}
 	id := r.c.identity()
-	for n := max(claim.Incarnation, claim.Next, looked) + 1; n > 0 && o.Reference != ""; n-- {
+	for n := max(claim.Incarnation, claim.Next, looked) + ownAhead; n > 0 && o.Reference != ""; n-- {
 		if id.Reference(claim, n) == o.Reference {
 			s.Own = n
 			break

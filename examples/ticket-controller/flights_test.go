@@ -324,3 +324,37 @@ func TestATokenFileThatIsMissingIsNamed(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestABookingIsPutUnderAnotherReferenceAndListedUnderIt(t *testing.T) {
+	t.Parallel()
+	_, f := setup(t)
+	tk := smallest()
+	o, err := f.Create(t.Context(), tk, tether.Call{Reference: "before", Key: "create-1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := f.Rebind(t.Context(), tk, tether.Call{Reference: "after", Key: "rebind-1", ID: o.ID}, o)
+	if err != nil || moved.Reference != "after" || moved.ID != o.ID || moved.State != tether.Present {
+		t.Fatalf("got %+v, %v", moved, err)
+	}
+	if _, err := f.Rebind(t.Context(), tk, tether.Call{Reference: "late", Key: "rebind-2", ID: o.ID}, o); !is(err, booking.VersionMismatch) {
+		t.Errorf("on an old version: %v", err)
+	}
+	if _, err := f.Delete(t.Context(), tk, tether.Call{Key: "delete-1", ID: o.ID}, moved); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Create(t.Context(), tk, tether.Call{Reference: "second", Key: "create-2"}); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for l, err := range f.List(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, l.Reference+" "+l.State.String())
+	}
+	slices.Sort(got)
+	if want := []string{"after Ended", "second Present"}; !slices.Equal(got, want) {
+		t.Errorf("listed %q, want %q", got, want)
+	}
+}
