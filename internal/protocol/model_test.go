@@ -36,6 +36,8 @@ type state struct {
 	born uint8  // UID of the object that Memory is of
 	old  object // where the setting wants it: the object before its last change
 
+	upgraded bool // the process is of a program that offers more
+
 	behind bool // the process has read an old list, and the watch has not caught up
 	term   age  // of the process
 	pass   pass // the one under way, if any
@@ -113,6 +115,7 @@ type call struct {
 	thing    uint8 // its place plus one
 	age      age
 	deleting bool
+	loose    bool // sent by a program under which the outside was told less
 }
 
 // write is one that the API server may still get. It is guarded by what was there.
@@ -189,6 +192,7 @@ type packed struct {
 	term, since                      age
 	faults, acts, born               uint8
 	on, late, released, behind       bool
+	upgraded                         bool
 }
 
 func (m *model) pack(s *state) packed {
@@ -197,7 +201,7 @@ func (m *model) pack(s *state) packed {
 		was: m.objects.of(s.late.was), new: m.objects.of(s.late.new), mem: s.mem, status: s.pass.status, looks: s.pass.looks, end: s.pass.end,
 		out: m.outs.of(s.out), air: m.airs.of(s.air), did: s.did, term: s.term, since: s.pass.since, faults: s.faults, acts: s.acts,
 		on: s.pass.on, late: s.late.on, released: s.released,
-		behind: s.behind, born: s.born, old: m.objects.of(s.old),
+		behind: s.behind, upgraded: s.upgraded, born: s.born, old: m.objects.of(s.old),
 	}
 }
 
@@ -206,7 +210,7 @@ func (m *model) unpack(p packed) state {
 		api: m.objects.at(p.api), cache: m.objects.at(p.cache), snap: m.objects.at(p.snap), mem: p.mem, term: p.term,
 		pass: pass{on: p.on, have: m.objects.at(p.have), status: p.status, looks: p.looks, since: p.since, end: p.end},
 		out:  m.outs.at(p.out), air: m.airs.at(p.air), late: write{p.late, m.objects.at(p.was), m.objects.at(p.new)},
-		faults: p.faults, acts: p.acts, did: p.did, released: p.released, behind: p.behind, born: p.born, old: m.objects.at(p.old),
+		faults: p.faults, acts: p.acts, did: p.did, released: p.released, behind: p.behind, upgraded: p.upgraded, born: p.born, old: m.objects.at(p.old),
 	}
 }
 
@@ -238,15 +242,16 @@ type setting struct {
 	name    string
 	outside Outside
 	policy  Policy
-	anytime bool  // calls land whenever they like, not within a window alone
-	lag     bool  // look-ups by reference show what is a window old
-	slow    bool  // a thing is Pending first, and may fail
-	blind   bool  // a look-up may fail
-	stale   bool  // a process that starts may read what was before
-	forgets bool  // no rejection is kept under a key
-	quick   bool  // explored in each test run
-	needs   uint8 // acts of people without which there is nothing to see
-	copied  bool  // the object begins as a copy of another one, which lives
+	anytime bool      // calls land whenever they like, not within a window alone
+	lag     bool      // look-ups by reference show what is a window old
+	slow    bool      // a thing is Pending first, and may fail
+	blind   bool      // a look-up may fail
+	stale   bool      // a process that starts may read what was before
+	forgets bool      // no rejection is kept under a key
+	before  Guarantee // what the program said that ran first; 0: the same
+	quick   bool      // explored in each test run
+	needs   uint8     // acts of people without which there is nothing to see
+	copied  bool      // the object begins as a copy of another one, which lives
 	acts    []act
 	mutant  *mutant
 }

@@ -164,6 +164,10 @@ func mutants() []struct {
 				v.Memory.Claim.Next = 0
 			}
 		})}, "UniqueReference: two wishes"},
+		{mutant{name: "count on what the outside offers since today", decide: before(func(v *View) {
+			v.Claim.Guarantee = v.Outside.Guarantee.String()
+			v.Memory.Claim.Guarantee = v.Claim.Guarantee
+		})}, "UniqueReference, LookupOnly before: an upgrade"},
 		{mutant{name: "begin a replacement that is not recorded", decide: after(func(v View, s Step) Step {
 			if s.Do == WriteClaim && s.Claim.Next != 0 && v.Claim.Next == 0 && v.Claimed {
 				return Step{Do: Create, Incarnation: s.Claim.Next}

@@ -53,7 +53,7 @@ func (m *model) under(s *state, ref reference, all bool) int {
 func (m *model) book(s state, c call, claim Claim) (state, Sight, Outcome) {
 	o := &s.out
 	slot := &o.kept[c.ref.inc][c.attempt]
-	keyed := m.outside.Guarantee == IdempotencyKeys
+	keyed := m.outside.Guarantee == IdempotencyKeys && !c.loose
 	if keyed && *slot != (kept{}) {
 		switch {
 		case slot.rejected, slot.content != c.content:
@@ -66,7 +66,7 @@ func (m *model) book(s state, c call, claim Claim) (state, Sight, Outcome) {
 	if o.shut[c.ref.inc] {
 		return s, Sight{State: Closed}, OutcomeDone
 	}
-	if m.outside.Guarantee.unique() {
+	if m.outside.Guarantee.unique() && !c.loose {
 		for i, t := range o.things {
 			if t.state != Unknown && t.ref == c.ref && (t.state.Live() || m.outside.Guarantee == UniqueReference) {
 				sight := m.sight(&s, claim, i)

@@ -115,6 +115,14 @@ var (
 		s.did |= didRestore
 		return s, true
 	}}
+	actUpgrade = act{"a program runs that offers more", false, func(m *model, s state) (state, bool) {
+		if m.before == 0 || s.upgraded || m.tampered(&s) {
+			return s, false
+		}
+		s = m.crash(s)
+		s.upgraded = true
+		return s, true
+	}}
 	actBackup = act{"a backup of etcd", false, func(_ *model, s state) (state, bool) {
 		if s.snap.exists || !s.api.exists {
 			return s, false

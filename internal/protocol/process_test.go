@@ -21,6 +21,7 @@ func (m *model) view(s *state) View {
 		Outside: m.outside,
 		Looks:   m.lookList(s.pass.looks),
 	}
+	v.Outside.Guarantee = m.guarantee(&s.upgraded)
 	if o.askNew != 0 {
 		v.Ask.New = uidName(o.askNew)
 	}
@@ -45,6 +46,14 @@ func (m *model) view(s *state) View {
 	}
 	v.Memory = mem
 	return v
+}
+
+// guarantee is what the program that runs says of the outside.
+func (m *model) guarantee(upgraded *bool) Guarantee {
+	if m.before != 0 && !*upgraded {
+		return m.before
+	}
+	return m.outside.Guarantee
 }
 
 func (m *model) lookList(h handle) []Look {
@@ -330,7 +339,7 @@ func (m *model) effect(s state, v View, step Step, to emit) {
 	sending := before.Sending(step, int64(s.pass.have.gen), epoch)
 	c := call{
 		do: step.Do, ref: reference{uidOf(claim.UID), uint8(step.Incarnation)}, attempt: uint8(claim.Attempt),
-		content: s.pass.have.want, deleting: s.pass.have.deleting,
+		content: s.pass.have.want, deleting: s.pass.have.deleting, loose: m.before != 0 && !s.upgraded,
 	}
 	if m.mutant != nil && m.mutant.send != nil {
 		m.mutant.send(&c, v, s)

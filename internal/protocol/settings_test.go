@@ -64,6 +64,8 @@ func settings() []setting {
 		setting{name: "rebind, retain", outside: rebind, policy: Policy{Retain: true}, anytime: true, lag: true, acts: wish},
 		setting{name: "retain", outside: lookup, policy: Policy{Retain: true}, lag: true, acts: wish},
 		setting{name: "a copy", outside: fenced, anytime: true, lag: true, copied: true, acts: world},
+		setting{name: "UniqueReference, LookupOnly before: an upgrade", outside: unique, before: LookupOnly, lag: true, acts: []act{actUpgrade, actPassenger, actDelete}, needs: 2},
+		setting{name: "UniqueReference, fenced, LookupOnly before: an upgrade", outside: fenced, before: LookupOnly, lag: true, acts: []act{actUpgrade, actPassenger, actDelete}, needs: 2},
 		setting{name: "UniqueReference, slow: the passenger", outside: unique, slow: true, acts: []act{actPassenger}},
 		setting{name: "UniqueReference: another's id", outside: unique, acts: []act{actStatusForeign}},
 	)
