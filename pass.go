@@ -316,7 +316,7 @@ func (p *pass[T]) patch(ctx context.Context, pt types.PatchType, body []byte, su
 	if err := c.env.held(); err != nil {
 		return err
 	}
-	w := c.live.store.BeginWrite(p.key, store.Origin{Owner: c, Key: p.key})
+	w := c.live.store.BeginWrite(p.key, store.Origin{Owner: c, Key: p.key}).OfStored()
 	got, err := c.live.client.Patch(ctx, p.key, pt, body, metav1.PatchOptions{FieldManager: c.name()}, sub...)
 	if err != nil {
 		w.Failed()
@@ -340,7 +340,7 @@ func (p *pass[T]) patchMeta(ctx context.Context, finalizers []string, annotation
 func (p *pass[T]) reread(ctx context.Context) (T, error) {
 	fresh, err := p.c.live.client.Get(ctx, p.key)
 	if err == nil {
-		p.c.live.store.Apply(fresh)
+		p.c.live.store.Refresh(fresh)
 	}
 	return fresh, err
 }

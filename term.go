@@ -93,7 +93,7 @@ func (c *controller[T]) freshen(ctx context.Context, item queue.Item[Key], obj T
 	case err != nil:
 		return obj, false, err
 	}
-	c.live.store.Apply(fresh)
+	c.live.store.Refresh(fresh)
 	if newest, ok := c.live.store.Get(item.Key); ok {
 		fresh = newest
 	}

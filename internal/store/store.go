@@ -109,11 +109,18 @@ func (s *Store[T]) Len() int {
 
 // Apply takes an added or modified object from a watch. An older one than is
 // known is dropped.
-func (s *Store[T]) Apply(obj T) {
+func (s *Store[T]) Apply(obj T) { s.apply(obj, false) }
+
+// Refresh takes what a read of a stored object has shown. What is not stored any
+// more is not brought back: it is gone, or no longer among what is watched, and no
+// event would ever take it out again.
+func (s *Store[T]) Refresh(obj T) { s.apply(obj, true) }
+
+func (s *Store[T]) apply(obj T, stored bool) {
 	key, values := KeyOf(obj), s.values(obj)
 	s.mu.Lock()
 	old, had := s.objects[key.Namespace][key.Name]
-	if had && !newer(obj, old.obj) || s.buriedLocked(key, obj) {
+	if had && !newer(obj, old.obj) || !had && stored || s.buriedLocked(key, obj) {
 		s.mu.Unlock()
 		return
 	}

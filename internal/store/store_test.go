@@ -390,3 +390,27 @@ func TestADeletionThatComesLateDoesNotRemoveWhatWasMadeSince(t *testing.T) {
 	s.Remove(at("a", 7))
 	wants(t, version(s, "a"), "")
 }
+
+// One that left the informer's selector is told as deleted, and lives on.
+func TestWhatWasTakenOutIsNotBroughtBackByAWriteOrAReadOfWhatWasStored(t *testing.T) {
+	t.Parallel()
+	key := Key{Namespace: "ns", Name: "a"}
+	me := Origin{Owner: "me", Key: key}
+	for name, after := range map[string]func(s *Store[cm], w *Write[cm]){
+		"a write": func(_ *Store[cm], w *Write[cm]) { w.Answered(at("a", 4)) },
+		"a read":  func(s *Store[cm], w *Write[cm]) { w.Failed(); s.Refresh(at("a", 4)) },
+	} {
+		s, _ := setup()
+		s.Apply(at("a", 1))
+		s.Refresh(at("a", 2))
+		wants(t, version(s, "a"), "2")
+		w := s.BeginWrite(key, me).OfStored()
+		s.Remove(at("a", 3))
+		after(s, w)
+		if got := version(s, "a"); got != "" {
+			t.Errorf("%s brought version %s back", name, got)
+		}
+		s.Apply(at("a", 5)) // it is among what is watched again
+		wants(t, version(s, "a"), "5")
+	}
+}

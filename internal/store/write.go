@@ -9,6 +9,7 @@ type Write[T Object] struct {
 	store  *Store[T]
 	key    Key
 	origin Origin
+	stored bool // see OfStored
 	// The rest is guarded by the store's mu.
 	base    T        // what was stored when the write began
 	hadBase bool     //
@@ -24,6 +25,14 @@ func (s *Store[T]) BeginWrite(key Key, by Origin) *Write[T] {
 	e, ok := s.objects[key.Namespace][key.Name]
 	w := &Write[T]{store: s, key: key, origin: by, base: e.obj, hadBase: ok}
 	s.writes[key] = append(s.writes[key], w)
+	return w
+}
+
+// OfStored says that the write is of an object that its writer found in the store:
+// what is not stored any more when the answer comes is not brought back, as
+// [Store.Refresh] has it.
+func (w *Write[T]) OfStored() *Write[T] {
+	w.stored = true
 	return w
 }
 
@@ -58,7 +67,7 @@ func (w *Write[T]) Answered(obj T) {
 	case gone && had && old.obj.GetUID() == obj.GetUID(): // the version is that of before it went
 		s.dropLocked(w.key)
 		s.buryLocked(w.key, obj)
-	case gone, had && !newer(obj, old.obj):
+	case gone, had && !newer(obj, old.obj), !had && w.stored:
 		told = false
 	default:
 		s.putLocked(w.key, entry[T]{obj: obj, stamp: s.stamp}, values)

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"io"
+	"net/http"
 	"slices"
 	"strconv"
 	"sync"
@@ -30,7 +31,25 @@ type stream struct {
 }
 
 func newStream(w *wire, r request, body io.ReadCloser) *stream {
-	return &stream{w: w, resource: r.Resource, body: body, lines: bufio.NewReader(body), closed: make(chan struct{})}
+	s := &stream{w: w, resource: r.Resource, body: body, lines: bufio.NewReader(body), closed: make(chan struct{})}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.bodies = append(w.bodies, s)
+	return s
+}
+
+// relist cuts the watches of a resource, and makes their next ones too old: what
+// follows is a list, which is streamed.
+func (w *wire) relist(resource string) {
+	w.refuse(1, http.StatusGone, watchOf(resource))
+	w.mu.Lock()
+	bodies := slices.Clone(w.bodies)
+	w.mu.Unlock()
+	for _, s := range bodies {
+		if s.resource == resource {
+			_ = s.Close() // it is cut
+		}
+	}
 }
 
 // Read hands on what the filters let pass.

@@ -22,7 +22,12 @@ func vanished(name string) func(tether.PassInfo) bool {
 // stuck has a Gadget whose machine cannot be scrapped, and which is being deleted.
 func stuck(t *testing.T, b *bench) (g *Gadget, mend func()) {
 	t.Helper()
-	g = b.book(t, "one", `{"spec":{"size":1}}`)
+	return stuckWith(t, b, `{"spec":{"size":1}}`)
+}
+
+func stuckWith(t *testing.T, b *bench, content string) (g *Gadget, mend func()) {
+	t.Helper()
+	g = b.book(t, "one", content)
 	var works atomic.Bool
 	b.shop.every("delete", before, func() error {
 		if works.Load() {

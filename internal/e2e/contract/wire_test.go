@@ -64,6 +64,7 @@ type wire struct {
 	mu     sync.Mutex
 	rules  []*rule
 	filter []*filter
+	bodies []*stream     // of watches, also of those that have ended
 	lifted chan struct{} // closed when nothing is to be done to anything any more
 }
 
