@@ -179,14 +179,24 @@ func lags(lost bool) func(*testing.T, *life, story, int, proxy.Point) {
 // takes over, and brings all to its end. Then what was in the air lands, and the
 // first one goes on.
 func frozen(t *testing.T, l *life, s story, n int, at proxy.Point) {
-	r := &replicas{stage: l.stage, leader: l.c}
-	r.standby = l.newRoute(t, "-standby").launch(t, l.flags...)
-	r.standby.line(t, 0, "Caches populated")
-	r.standby.line(t, 0, "Attempting to acquire leader lease")
+	r := &replicas{stage: l.stage}
+	standBy := func() {
+		r.standby = l.newRoute(t, "-standby").launch(t, l.flags...)
+		r.standby.line(t, 0, "Caches populated")
+		r.standby.line(t, 0, "Attempting to acquire leader lease")
+	}
+	leads := l.c.runs()
+	if leads { // what the other one has read by then is old when it takes over
+		standBy()
+	}
 	hold := l.pointAt(t, at, n, isPoint)
 	s.act(t, l)
 	e := reached(t, hold)
+	r.leader = l.c
 	l.c.signal(t, syscall.SIGSTOP)
+	if !leads {
+		standBy()
+	}
 	s.meanwhile(t, l)
 	r.takenOver(t)
 	s.end(t, l)

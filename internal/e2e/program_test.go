@@ -104,6 +104,16 @@ func (c *controller) errorsLogged() []string {
 	return lines
 }
 
+// runs tells whether it has not ended.
+func (c *controller) runs() bool {
+	select {
+	case <-c.Ended():
+		return false
+	default:
+		return true
+	}
+}
+
 // kill ends the controller as a crash does.
 func (c *controller) kill(t *testing.T) {
 	t.Helper()

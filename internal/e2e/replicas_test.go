@@ -87,8 +87,10 @@ func (r *replicas) thawed(t *testing.T) {
 		t.Errorf("its last line is %q", last)
 	}
 	// What the new leader holds, the old one has left alone.
-	if lines := r.standby.errorsLogged(); len(lines) > 0 {
-		t.Errorf("the new leader logged %q", lines)
+	for _, line := range r.standby.errorsLogged() {
+		if !strings.Contains(line, "sold out") { // the airline's word, which it asked for
+			t.Errorf("the new leader logged %q", line)
+		}
 	}
 	lease, err := r.dynamic.Resource(leases).Namespace(r.namespace).Get(t.Context(), "ticket-controller", metav1.GetOptions{})
 	if err != nil {
