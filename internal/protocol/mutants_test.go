@@ -196,7 +196,7 @@ func TestEachFaultInTheDecisionIsFound(t *testing.T) {
 			if bad == nil {
 				t.Fatalf("fault %s: not found in %d states", m.name, len(x.all))
 			}
-			t.Logf("fault %s: found by %q after %d states", m.name, bad.invariant, bad.states)
+			t.Logf("fault %s: found by %s after %d states", m.name, bad.invariant, bad.states)
 		})
 	}
 }
