@@ -181,8 +181,10 @@ func (v *View) noClaim(dropped bool) (Step, bool) {
 		found.Incarnation, found.Seen = w.live[0].Own, true
 	case w.last > 0:
 		found.Incarnation, found.Seen = w.last, true
+	case o.Finalizer && !dropped && v.Ask.New == o.UID:
+		found.Answered.New = v.Ask.New // an answer acts once
 	case o.Finalizer && !dropped:
-		return stalled(ReasonClaimLost, fmt.Sprintf("the claim is gone and nothing is found outside; to start anew, annotate the object with %s=%s; to give it up, delete it with the orphan annotation", v.annotation("new"), o.UID)), v.Ask.New != o.UID
+		return stalled(ReasonClaimLost, fmt.Sprintf("the claim is gone and nothing is found outside; to start anew, annotate the object with %s=%s; to give it up, delete it with the orphan annotation", v.annotation("new"), o.UID)), true
 	}
 	first := Step{Do: WriteClaim, Claim: found}
 	if found.Seen {

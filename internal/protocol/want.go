@@ -119,6 +119,9 @@ func (v *View) adopt() Step {
 		return finish(CannotSay, "", "")
 	case thing.Own != 0 && thing.Own == c.Incarnation && c.Next == 0: // done, perhaps by a pass that did not live to say so
 		c.Answered.Adopt, c.Seen = id, true
+		if v.rejection() != "" { // of a create, which is not wanted any more
+			c.Attempt, c.Time = c.Attempt+1, 0
+		}
 		return v.write(c)
 	case !thing.State.Live() || thing.State == Ambiguous:
 		return cannot("nothing live is found outside under that id")

@@ -160,7 +160,7 @@ func allow(*Gadget, tether.Observation) error { return nil }
 func TestWhatOthersMadeIsAdoptedWhereTheAuthorAllowsIt(t *testing.T) {
 	t.Parallel()
 	for name, reference := range map[string]string{"with a reference": "by-hand", "without one": ""} {
-		for order, annotated := range map[string]bool{"from its birth": true, "after a loss": false} {
+		for _, order := range []string{"from its birth", "after a loss", "after a rejection"} {
 			t.Run(name+", "+order, func(t *testing.T) {
 				t.Parallel()
 				o := hasty()
@@ -169,9 +169,15 @@ func TestWhatOthersMadeIsAdoptedWhereTheAuthorAllowsIt(t *testing.T) {
 				m := b.shop.build("nobody", reference, GadgetSpec{Size: 1})
 				content, adopt := `{"spec":{"size":1}}`, fmt.Sprintf(`{"metadata":{"annotations":{"shop.example.com/gadget.adopt":%q}},"spec":{"size":1}}`, m.ID)
 				var g *Gadget
-				if annotated {
+				switch order {
+				case "from its birth":
 					g = b.gadget(t, "one", adopt)
-				} else {
+				case "after a rejection":
+					b.shop.next("create", before, answers(tether.Terminal(errSold)))
+					g = b.gadget(t, "one", content)
+					b.stalled(t, "one", "Rejected")
+					b.patch(t, "one", adopt)
+				default:
 					g = b.book(t, "one", content)
 					b.shop.change(func(o *machine) { o.Scrapped = o.ID == g.Status.SerialNumber })
 					b.looked(t, "one")

@@ -322,10 +322,15 @@ func TestAClaimThatIsLostWithAllThatStoodWaitsForAPerson(t *testing.T) {
 	}
 	b.only(t, 0, "one")
 	b.annotate(t, "one", ourFinalizer+".new", string(g.UID))
-	b.await(t, "one", "made anew", func(g *Gadget) bool { return id(g) != "" })
-	b.annotate(t, "one", ourFinalizer+".new", nil)
-	b.await(t, "one", "ready", ready)
+	b.await(t, "one", "made anew", ready)
 	b.one(t, "one")
+	b.shop.change(func(m *machine) { m.Scrapped = true })
+	b.looked(t, "one")
+	b.stalled(t, "one", "Ended") // an answer acts once
+	b.quiet(t)
+	if n := len(b.shop.called("create", "one")); n != 2 {
+		t.Errorf("created %d times", n)
+	}
 }
 
 func TestAFinalizerThatIsTakenOffEndsNothingWhereThatIsNotWanted(t *testing.T) {
