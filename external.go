@@ -79,7 +79,7 @@ func (s State) String() string { return protocol.State(s).String() }
 type Observation struct {
 	State     State
 	ID        string   // the outside's id
-	Reference string   // as the outside tells it: what is not this object's is left alone
+	Reference string   // as the outside tells it: what is not this object's is left alone; "" only where nobody gave it one
 	Version   string   // an ETag or the like; "" where there is none
 	Replay    bool     // an earlier answer, kept under the key: it happened, but how it stands a look-up must tell
 	Differs   []string // paths of spec in which it is not as wanted; empty: as wanted

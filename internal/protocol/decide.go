@@ -81,7 +81,7 @@ func (v *View) claim() (Step, bool) {
 	c, o := v.Claim, v.Object
 	switch { // 6
 	case c.Owner == o.UID && !v.ownCluster(c):
-		return stalled(ReasonClusterIDChanged, fmt.Sprintf("the claim was made in cluster %q, this one is %q; give the controller that cluster id again, or list it among the former ones", c.Cluster, v.Identity.Cluster)), true
+		return stalled(ReasonClusterIDChanged, fmt.Sprintf("the claim was made in cluster %q, this one is %q; give the controller that ClusterID again, or list it in ManageOptions.FormerClusterIDs", c.Cluster, v.Identity.Cluster)), true
 	case c.Owner != o.UID && v.Object.OwnerLives:
 		return v.noClaim(true)
 	case !v.Own(c):

@@ -158,7 +158,7 @@ func TestRetryAfterWaitsWhateverHappens(t *testing.T) {
 	r := rigUp(t, rigging{reconcile: e.step, options: tether.Options{MinBackoff: time.Millisecond}})
 	r.gadget(t, "one", `{}`)
 	g := r.await(t, "one", "told of the error", is("Reconciling", metav1.ConditionTrue, "Failed"))
-	if c := condition(g, "Ready"); c.Status != metav1.ConditionFalse || c.Message != "none is left" {
+	if c := condition(g, "Ready"); c.Status != metav1.ConditionFalse || c.Message != "none is left; nothing is tried for 2s, as the server asks, whatever changes" {
 		t.Errorf("Ready is %+v", c)
 	}
 	r.patch(t, "one", `{"metadata":{"labels":{"a":"b"},"annotations":{"shop.example.com/reconcile-at":"now"}}}`)
