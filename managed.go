@@ -100,7 +100,7 @@ func (r *managing[T]) view() protocol.View {
 		Ask: r.asked, Looks: r.looks, Looked: r.looked, Policy: r.policy(),
 		Outside: protocol.Outside{
 			Guarantee: protocol.Guarantee(o.Guarantee), KeyLifetime: o.KeyLifetime,
-			Fence: r.m.fencer != nil, Rebind: r.m.rebinder != nil, Scope: r.scope, Settle: o.Settle, Losses: c.lossesNow(),
+			Fence: r.m.fencer != nil, Rebind: r.m.rebinder != nil, Adopt: o.AllowAdopt != nil, Scope: r.scope, Settle: o.Settle, Losses: c.lossesNow(),
 		},
 		Object: protocol.Object{
 			Exists: true, Namespace: r.key.Namespace, Name: r.key.Name, UID: string(r.have.GetUID()),
@@ -642,8 +642,12 @@ func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool
 	e := r.cannotSay(err)
 	if outcome == protocol.OutcomeUnknown {
 		e.verdict.reason = orElse(outcomeOf(err).reason, reasonOutcomeUnknown)
-		e.verdict.message = fmt.Sprintf("%s; whether the %s took effect is not known since %s: it is looked for, and repeated with the same key",
-			e.verdict.message, s.Do, r.unknownSince().UTC().Format(time.RFC3339))
+		next := "it is looked for, and repeated with the same key"
+		if r.m.opts.Guarantee == None && s.Do == protocol.Create {
+			next = "nobody but a person can tell"
+		}
+		e.verdict.message = fmt.Sprintf("%s; whether the %s took effect is not known since %s: %s",
+			e.verdict.message, s.Do, r.unknownSince().UTC().Format(time.RFC3339), next)
 	}
 	return e, true
 }

@@ -18,8 +18,8 @@ func settings() []setting {
 	keysFenced := Outside{Guarantee: IdempotencyKeys, Fence: true}
 	shortKeys := Outside{Guarantee: IdempotencyKeys, KeyLifetime: 2 * settle}
 	lookup := Outside{Guarantee: LookupOnly}
-	rebind := Outside{Guarantee: UniqueReference, Fence: true, Rebind: true}
-	rebindLookup := Outside{Guarantee: LookupOnly, Rebind: true}
+	rebind := Outside{Guarantee: UniqueReference, Fence: true, Rebind: true, Adopt: true}
+	rebindLookup := Outside{Guarantee: LookupOnly, Rebind: true, Adopt: true}
 	var all []setting
 	for _, g := range []struct {
 		name string

@@ -234,7 +234,7 @@ func scripts() []script {
 		{"a restore under a new UID", "A backup is applied again: what stands outside counts for the new object.", fenced, after("— it is restored under a new UID", rest)},
 		{"an older etcd comes back", "The claim is behind what stands outside: the later incarnation is taken up.", fenced, after("— a backup of etcd", "— the passenger is changed", rest, "— etcd is restored from the backup", rest)},
 		{"adopted, and deleted at once", "What came here by a new reference is this object's to end, though nothing was ever created.", with(func(s *setting) {
-			s.outside, s.anytime = Outside{Guarantee: LookupOnly, Rebind: true}, false
+			s.outside, s.anytime = Outside{Guarantee: LookupOnly, Rebind: true, Adopt: true}, false
 		}), []string{"— adopt is annotated", "the watch tells", "claim", "look", "rebind", "— it is deleted", rest}},
 		{"lost, and made anew", "What was cancelled at the other side is replaced, where the policy says so: closed first.", with(func(s *setting) { s.policy.Recreate = true }), after("— it is cancelled by hand", rest)},
 		{"nobody can tell but a person", "The outside can neither be asked nor told twice: the object is Stalled until somebody looks.", none, []string{"claim", "create: the answer is lost", "= working: OutcomeUnknown", rest, "— a person says that it happened", rest}},

@@ -136,6 +136,7 @@ type Outside struct {
 	KeyLifetime time.Duration // 0: for ever
 	Fence       bool          // the External is a Fencer
 	Rebind      bool          // … a Rebinder
+	Adopt       bool          // objects may adopt at all
 	Scope       string        // what the credentials for this object reach; "" where no Scoper tells
 	Settle      time.Duration
 	Losses      int // of this controller's objects, within a window

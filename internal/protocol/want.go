@@ -111,6 +111,8 @@ func (v *View) adopt() Step {
 	}
 	thing := v.byID(id)
 	switch {
+	case !v.Outside.Adopt: // not even a look: whether an id is there is nobody's to ask this way
+		return cannot("this controller does not allow it; take the annotation off")
 	case !v.Outside.Rebind:
 		return cannot("what stands outside cannot be put under another reference here; take the annotation off")
 	case thing == nil:
