@@ -131,6 +131,48 @@ func TestADefinitionThatIsMissingOrRemovedIsWaitedFor(t *testing.T) {
 	c.isReady(t)
 }
 
+func TestADefinitionThatGoesWithAThousandTicketsHasThemAllCancelled(t *testing.T) {
+	// Not beside other tests, which would wait for the crowd.
+	const crowd = 1000
+	w := ownCluster(t)
+	ctx, cancel := patience(t, "the definition")
+	defer cancel()
+	if err := define(ctx, w.cluster); err != nil {
+		t.Fatal(err)
+	}
+	s := stageOn(t, w, fake.BookingOptions{})
+	c := s.direct(t, "--workers=8", "--settle=30m")
+	s.createAll(t, crowd)
+	s.awaitAll(t, crowd, ready)
+	s.run(t, "delete", "crd", "tickets.flights.com", "--timeout=3m")
+	if n, live := s.effects(booking.OpCancel), len(s.live()); n != crowd || live != 0 {
+		t.Errorf("cancelled %d times, %d live", n, live)
+	}
+	if lines := c.errorsLogged(); len(lines) > 0 {
+		t.Errorf("logged as errors: %q", lines)
+	}
+}
+
+// A namespace that ends takes no new object, an Event neither; its Tickets are
+// deleted one by one, as the namespace's controller does it.
+func TestANamespaceThatEndsHasItsTicketsCancelled(t *testing.T) {
+	t.Parallel()
+	s := newStage(t, fake.BookingOptions{})
+	s.launch(t)
+	for _, name := range []string{"first", "second"} {
+		s.create(t, name, `{}`)
+		s.awaitReady(t, name)
+	}
+	s.run(t, "delete", "namespace", s.namespace, "--wait=false")
+	if _, err := s.kubectl.Run(t.Context(), ticket(t, "late", `{}`), "--namespace="+s.namespace, "create", "-f", "-"); err == nil {
+		t.Error("the namespace still takes Tickets")
+	}
+	s.run(t, "delete", "tickets", "--all", "--timeout=60s")
+	if n := s.effects(booking.OpCancel); n != 2 || len(s.live()) != 0 {
+		t.Errorf("cancelled %d times, %d live", n, len(s.live()))
+	}
+}
+
 // limited is an account without rights, and what gives it a controller's.
 const limited = `
 apiVersion: v1
