@@ -133,7 +133,8 @@ type liveInformer[T Object] struct {
 	mu      sync.Mutex // guards the rest
 	pending int        // list-watches that have not synced yet
 	trouble map[string]trouble
-	reached map[string]string // by namespace: what the list-watch has told up to
+	reached map[string]string    // by namespace: what the list-watch has told up to
+	listed  map[string]time.Time // by namespace: when the last consistent list that came was asked for
 }
 
 func (l *liveInformer[T]) synced() bool {
@@ -182,7 +183,7 @@ func (in *Informer[T]) open(env *environment) error {
 	client.Keep = in.opts.KeepManagedFields
 	l := &liveInformer[T]{
 		Informer: in, env: env, client: client, store: store.New[T](), ready: make(chan struct{}),
-		trouble: map[string]trouble{}, reached: map[string]string{},
+		trouble: map[string]trouble{}, reached: map[string]string{}, listed: map[string]time.Time{},
 	}
 	for _, x := range in.indexes {
 		l.indexes = append(l.indexes, l.store.NewIndex(func(obj T) (values []string) {
@@ -284,10 +285,15 @@ type listSink[T Object] struct {
 	live      *liveInformer[T]
 	namespace string
 	listing   store.Listing // of the list under way
+	asked     time.Time     // when it was asked for, if it is consistent
 	synced    bool
 }
 
 func (s *listSink[T]) Listing(authoritative bool) {
+	s.asked = time.Time{}
+	if authoritative {
+		s.asked = time.Now()
+	}
 	s.listing = s.live.store.StartList(authoritative)
 }
 
@@ -297,6 +303,11 @@ func (s *listSink[T]) Replace(items []T, version string) {
 	}
 	s.live.store.Replace(s.namespace, items, version, s.listing)
 	s.Reached(version)
+	if !s.asked.IsZero() {
+		s.live.mu.Lock()
+		s.live.listed[s.namespace] = s.asked
+		s.live.mu.Unlock()
+	}
 	if s.synced {
 		return
 	}

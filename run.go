@@ -237,6 +237,7 @@ func (r *running) run(ctx context.Context, cfg *rest.Config) (err error) {
 		defer r.opts.Health.set(nil)
 	}
 	defer fail(nil)
+	r.env.term = time.Now() // … of a process without a lease: before anything is listed
 	for _, in := range r.informers {
 		run := in.runner()
 		background.Go(func() { run(informCtx) })
@@ -342,7 +343,9 @@ func (r *running) close() {
 func (r *running) lead(ctx context.Context) {
 	r.note("waiting for informers", true)
 	defer r.note("stopped", false)
-	r.env.term = time.Now()
+	if r.elector != nil {
+		r.env.term = time.Now()
+	}
 	if !r.prepared(ctx) || !r.learnVersions(ctx) {
 		return
 	}

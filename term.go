@@ -24,11 +24,15 @@ func (in *Informer[T]) latest(ctx context.Context) (string, error) {
 	return in.live.Load().client.Version(ctx, ns)
 }
 
-// behind tells whether the store may lack what was there at a version.
-func (l *liveInformer[T]) behind(version string) bool {
+// behind tells whether the store may lack what was there at a version, which was
+// asked for in a term that began then. A consistent list of that term lacks nothing.
+func (l *liveInformer[T]) behind(version string, term time.Time) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, reached := range l.reached {
+	for namespace, reached := range l.reached {
+		if at, ok := l.listed[namespace]; ok && !at.Before(term) {
+			continue
+		}
 		if n, err := resourceversion.CompareResourceVersion(reached, version); err != nil || n < 0 {
 			return true
 		}
@@ -62,7 +66,7 @@ func (c *controller[T]) beginTerm(ctx context.Context) error {
 	}
 	c.memoryMu.Lock()
 	defer c.memoryMu.Unlock()
-	c.caughtUp.Store(!c.live.behind(version))
+	c.caughtUp.Store(!c.live.behind(version, c.env.term))
 	c.since, c.fresh = version, map[Key]bool{}
 	return nil
 }
@@ -79,7 +83,7 @@ func (c *controller[T]) freshen(ctx context.Context, item queue.Item[Key], obj T
 	switch {
 	case read:
 		return obj, false, nil
-	case !c.live.behind(c.since):
+	case !c.live.behind(c.since, c.env.term):
 		c.caughtUp.Store(true)
 		c.memoryMu.Lock()
 		c.fresh = nil
