@@ -123,7 +123,7 @@ func TestAnAnnotationThatIsGarbageIsToldAndOthersAreServed(t *testing.T) {
 		"outcome":         {"ticket.outcome", "maybe", "InvalidAnnotation", `annotation flights.com/ticket.outcome is "maybe"; give "<incarnation>.<attempt>=happened:<id>"`},
 		"no such outcome": {"ticket.outcome", "1.1=did-not-happen", "InvalidAnnotation", "answers no open question; take it off"},
 		"no such new":     {"ticket.new", "1", "InvalidAnnotation", "answers no open question; take it off"},
-		"adopt":           {"ticket.adopt", "bk-1", "CannotAdopt", `"bk-1" is not adopted: nothing live is found outside under that id`},
+		"adopt":           {"ticket.adopt", "bk-1", "CannotAdopt", `"bk-1" is not adopted: this controller does not allow it; take the annotation off`},
 		"claim":           {"ticket.claim", "{", "InvalidClaim", "annotation flights.com/ticket.claim: not a JSON object"},
 		"claim of a list": {"ticket.claim", "[1]", "InvalidClaim", "annotation flights.com/ticket.claim: not a JSON object"},
 		"long claim":      {"ticket.claim", strings.Repeat("x", 200_000), "InvalidClaim", "annotation flights.com/ticket.claim: not a JSON object"},

@@ -161,6 +161,11 @@ func (s *stage) threePatchesEach(t *testing.T, crowd int, but string) {
 		t.Errorf("%d lists", n)
 	}
 	asked = slices.DeleteFunc(asked, func(r controlplane.Request) bool { return r.Verb == "list" })
+	// A first list that came before that version costs one read for each key that is popped meanwhile.
+	if n := controlplane.ByVerb(asked)["get tickets"]; n > 64 {
+		t.Errorf("%d reads", n)
+	}
+	asked = slices.DeleteFunc(asked, func(r controlplane.Request) bool { return r.Verb == "get" })
 	patches := map[string][]string{}
 	for _, r := range asked {
 		if r.Verb != "patch" || r.Response.Code != http.StatusOK {

@@ -217,9 +217,9 @@ func TestWhatMayNotBeAdoptedIsLeftAloneAndTheReasonIsTold(t *testing.T) {
 		id       string // "": that of a machine that nobody has
 		says     string
 	}{
-		"nobody allows it":       {rebound, nil, "", "set ManageOptions.AllowAdopt"},
+		"nobody allows it":       {rebound, nil, "", "does not allow it"},
 		"the author says no":     {rebound, func(*Gadget, tether.Observation) error { return errors.New("it is not yours") }, "", "it is not yours"},
-		"there is no Rebinder":   {fenced, nil, "", "cannot be put under another reference"},
+		"there is no Rebinder":   {fenced, nil, "", "does not allow it"},
 		"it is another object's": {rebound, allow, "machine-1", "it belongs to "},
 		"there is none":          {rebound, allow, "machine-77", "nothing live is found"},
 	} {
