@@ -348,6 +348,7 @@ func TestADeletionWaitsForACreateThatMayStillLand(t *testing.T) {
 			t.Parallel()
 			o := hasty()
 			o.Guarantee = tether.UniqueLiveReference
+			o.Settle = 5 * time.Second // so that the wait is seen, however busy the machine
 			b := manageUp(t, managing{options: o, external: external})
 			b.shop.next("create", before, answers(errors.New("timed out")))
 			b.shop.next("observe", before, func(context.Context) error { return errors.New("not now") })
