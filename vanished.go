@@ -72,7 +72,7 @@ func (p *pass[T]) endThing(ctx context.Context) (string, error) {
 	}
 	r.memory.learnt.Read = true
 	for range longestPass {
-		switch s := protocol.Decide(r.view()); s.Do {
+		switch s := r.decide(); s.Do {
 		case protocol.Release:
 			return "ended", nil
 		case protocol.LookUp:

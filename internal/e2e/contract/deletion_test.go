@@ -212,13 +212,7 @@ func TestAReleaseWhoseAnswerIsLostIsFoundDone(t *testing.T) {
 func TestAnEventThatComesAfterTheReleaseDoesNotBringTheObjectBack(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
-	r := rigUp(t, rigging{reconcile: done, finalize: func(ctx context.Context, _ *Gadget, _ int) (tether.Result, error) {
-		select {
-		case <-gate:
-		case <-ctx.Done():
-		}
-		return tether.Done, nil
-	}})
+	r := rigUp(t, rigging{reconcile: done, finalize: opened(gate)})
 	uid := r.gadget(t, "one", `{}`).UID
 	r.hooks.ending(t, 1, "one")
 	r.remove(t, "one")
@@ -259,13 +253,7 @@ func TestAReleaseLeavesTheFinalizersOfOthers(t *testing.T) {
 func TestAReleaseIsNotOfAnotherObjectOfTheName(t *testing.T) {
 	t.Parallel()
 	gate := make(chan struct{})
-	r := rigUp(t, rigging{reconcile: done, finalize: func(ctx context.Context, _ *Gadget, _ int) (tether.Result, error) {
-		select {
-		case <-gate:
-		case <-ctx.Done():
-		}
-		return tether.Done, nil
-	}})
+	r := rigUp(t, rigging{reconcile: done, finalize: opened(gate)})
 	first := r.gadget(t, "one", `{}`).UID
 	r.hooks.ending(t, 1, "one")
 	r.remove(t, "one")

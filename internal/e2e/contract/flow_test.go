@@ -1,7 +1,6 @@
 package contract
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -19,13 +18,7 @@ func busy(t *testing.T, old int) (r *rig, gate chan struct{}) {
 		s.gadget(t, fmt.Sprint("old-", i), `{}`)
 	}
 	gate = make(chan struct{})
-	r = rigOn(t, s, rigging{reconcile: func(ctx context.Context, _ *Gadget, _ int) (tether.Result, error) {
-		select {
-		case <-gate:
-		case <-ctx.Done():
-		}
-		return tether.Done, nil
-	}})
+	r = rigOn(t, s, rigging{reconcile: opened(gate)})
 	r.passes.await(t, 1, "the first pass", nil)
 	return r, gate
 }
