@@ -420,15 +420,21 @@ func TestAReleaseIsNotSettledOverAClaimThatSomeoneChanged(t *testing.T) {
 	t.Parallel()
 	b := manageUp(t, managing{})
 	g := b.book(t, "one", `{"spec":{"size":1}}`)
-	release := b.wire.hold(before, 1, to(http.MethodPatch, "gadgets", "one"))
+	release, second := b.wire.hold(before, 1, to(http.MethodPatch, "gadgets", "one")), b.wire.hold(before, 2, to(http.MethodPatch, "gadgets", "one"))
 	b.remove(t, "one")
 	release.reached(t)
 	b.annotate(t, "one", claimName, strings.Replace(g.Annotations[claimName], `"incarnation":1`, `"incarnation":7`, 1))
+	looks := len(b.hooks.calls.all(nil))
 	release.release()
 	b.hooks.passes.await(t, 1, "the pass that meets the change", func(p tether.PassInfo) bool { return p.Key.Name == "one" && p.Outcome == "again" })
+	second.reached(t)
 	if now := b.get(t, "one"); !lasts(now) {
 		t.Errorf("it was released, with claim %s", now.Annotations[claimName])
 	}
+	if len(b.hooks.calls.all(nil)) == looks {
+		t.Error("what was changed is released without another look")
+	}
+	second.release()
 }
 
 // Line 8.
