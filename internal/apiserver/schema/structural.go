@@ -32,6 +32,7 @@ type Structural struct {
 	listKeys                        []string
 
 	open *spec.Schema // all of the above, and what values must be
+	raw  []byte       // of the root alone: the schema as it was given
 }
 
 // NotStructural is the error of a schema that a CRD may not have.
@@ -73,6 +74,7 @@ func New(openAPIV3Schema map[string]any) (*Structural, error) {
 	if len(c.errs)+len(c.shape) == 0 {
 		process(open)
 		s := structural(open)
+		s.raw = raw
 		c.defaults(s, root)
 		if len(c.errs) == 0 {
 			return s, nil
@@ -82,18 +84,22 @@ func New(openAPIV3Schema map[string]any) (*Structural, error) {
 	return nil, &NotStructural{Errors: append(c.errs, c.shape...)}
 }
 
-// OpenAPI is the schema as a server publishes it, but for the descriptions of
-// apiVersion, kind and metadata. The caller owns it.
+// OpenAPI is the schema as a server publishes it, but for apiVersion, kind and
+// metadata, of which it says what the CRD does. The caller owns it.
 func (s *Structural) OpenAPI() *spec.Schema {
-	raw, err := json.Marshal(s.open)
-	if err != nil {
-		panic("a schema that was JSON is none: " + err.Error()) // it was decoded from JSON
+	open := &spec.Schema{}
+	if err := json.Unmarshal(s.raw, open); err != nil {
+		panic("a schema that was decoded by New does not decode: " + err.Error())
 	}
-	c := &spec.Schema{}
-	if err := json.Unmarshal(raw, c); err != nil {
-		panic("a schema does not decode from what it was encoded to: " + err.Error())
-	}
-	return c
+	each(open, func(s *spec.Schema) {
+		if on, _ := s.Extensions.GetBool("x-kubernetes-int-or-string"); on && len(s.AnyOf) == 0 && len(s.AllOf) == 0 {
+			s.AnyOf = []spec.Schema{
+				{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"integer"}}},
+				{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{"string"}}},
+			}
+		}
+	})
+	return open
 }
 
 // structural reads what gives an object its shape. What stands in allOf, anyOf,
@@ -134,35 +140,40 @@ func structural(open *spec.Schema) *Structural {
 // validated against: an int-or-string is of either type, and formats that the
 // server does not know are none.
 func process(s *spec.Schema) {
-	if on, _ := s.Extensions.GetBool("x-kubernetes-int-or-string"); on {
-		s.Type = spec.StringOrArray{"integer", "string"}
-	}
-	if !knownFormat(s) {
-		s.Format = ""
-	}
-	if s.Default != nil {
+	each(s, func(s *spec.Schema) {
+		if on, _ := s.Extensions.GetBool("x-kubernetes-int-or-string"); on {
+			s.Type = spec.StringOrArray{"integer", "string"}
+		}
+		if !knownFormat(s) {
+			s.Format = ""
+		}
 		s.Default = plain(s.Default)
-	}
-	for i, v := range s.Enum {
-		s.Enum[i] = plain(v)
-	}
+		for i, v := range s.Enum {
+			s.Enum[i] = plain(v)
+		}
+	})
+}
+
+// each changes a schema and all that is in it.
+func each(s *spec.Schema, change func(*spec.Schema)) {
+	change(s)
 	for _, of := range [][]spec.Schema{s.AllOf, s.AnyOf, s.OneOf} {
 		for i := range of {
-			process(&of[i])
+			each(&of[i], change)
 		}
 	}
-	if s.Not != nil {
-		process(s.Not)
-	}
 	for name, p := range s.Properties {
-		process(&p)
+		each(&p, change)
 		s.Properties[name] = p
 	}
+	if s.Not != nil {
+		each(s.Not, change)
+	}
 	if s.AdditionalProperties != nil && s.AdditionalProperties.Schema != nil {
-		process(s.AdditionalProperties.Schema)
+		each(s.AdditionalProperties.Schema, change)
 	}
 	if s.Items != nil && s.Items.Schema != nil {
-		process(s.Items.Schema)
+		each(s.Items.Schema, change)
 	}
 }
 
