@@ -95,9 +95,9 @@ func (c *checker) defaults(s *Structural, path *field.Path) {
 		p := pruner{}
 		p.value(value, holder, "")
 		if len(p.unknown) > 0 {
-			c.add(field.Invalid(at, s.def, "must not have unknown fields"))
+			c.shapes(field.Invalid(at, s.def, "must not have unknown fields"))
 		}
-		c.add(s.validate(at, s.copyDefault())...)
+		c.shapes(s.validate(at, s.copyDefault())...)
 	}
 	for name, p := range s.properties {
 		c.defaults(p, path.Child("properties").Key(name))

@@ -76,7 +76,7 @@ func New(openAPIV3Schema map[string]any) (*Structural, error) {
 		s := structural(open)
 		s.raw = raw
 		c.defaults(s, root)
-		if len(c.errs) == 0 {
+		if len(c.shape) == 0 {
 			return s, nil
 		}
 	}
