@@ -24,9 +24,20 @@ type explorer struct {
 	all    []packed
 	parent []int32
 	what   []string
+	quiet  []quiet
 	moves  int
-	calmed map[packed]bool
+	calmed map[packed]bool // by stuck
 }
+
+// quiet is what may come next of a state where nothing goes wrong, as places in all.
+type quiet struct {
+	step  int32 // the process goes on; nowhere where it has nothing to do
+	world int32 // the watch tells, what is pending is confirmed, or time passes
+	first bool  // the world comes first
+	rests bool  // it is known to come to rest as it should
+}
+
+const nowhere = -1
 
 // wrong is a promise that a history breaks.
 type wrong struct {
@@ -40,37 +51,141 @@ func (w *wrong) Error() string { return w.invariant + "\n" + w.history }
 func explore(s setting, faults, acts uint8) (*explorer, *wrong) {
 	x := &explorer{model: newModel(s), seen: map[packed]int32{}, calmed: map[packed]bool{}}
 	x.mostFaults, x.mostActs = faults, acts
-	var found *wrong
-	add := func(from int32, what string, n state) {
-		x.moves++
-		p := x.pack(&n)
-		if _, ok := x.seen[p]; ok || found != nil {
-			return
-		}
-		at := int32(len(x.all))
-		x.seen[p] = at
-		x.all, x.parent, x.what = append(x.all, p), append(x.parent, from), append(x.what, what)
-		before := n
-		if from >= 0 {
-			before = x.unpack(x.all[from])
-		}
-		if broken := x.broken(before, what, n); broken != "" {
-			found = &wrong{broken, x.history(at), len(x.all)}
-		}
+	if _, bad := x.add(nowhere, "the object is made", x.first()); bad != nil {
+		return x, bad
 	}
-	add(-1, "the object is made", x.first())
-	for i := int32(0); int(i) < len(x.all) && found == nil; i++ {
-		s := x.unpack(x.all[i])
-		to := func(what string, n state) { add(i, what, n) }
-		x.process(s, to)
-		x.environment(s, to)
-		if found == nil {
-			if stuck := x.stuck(s); stuck != "" {
-				found = &wrong{stuck, x.history(i) + "\n  and from here on, without a fault:" + x.calmly(s), len(x.all)}
+	checked := 1
+	for i := int32(0); int(i) < len(x.all); i++ {
+		if bad := x.visit(i); bad != nil {
+			return x, bad
+		}
+		if int(i) == 2*checked || int(i) == len(x.all)-1 {
+			checked = int(i)
+			if bad := x.stuckAmong(i); bad != nil {
+				return x, bad
 			}
 		}
 	}
-	return x, found
+	return x, nil
+}
+
+// add notes a state, unless it is known, and tells its place, and whether a promise
+// is broken.
+func (x *explorer) add(from int32, what string, n state) (int32, *wrong) {
+	x.moves++
+	p := x.pack(&n)
+	if at, ok := x.seen[p]; ok {
+		return at, nil
+	}
+	at := int32(len(x.all))
+	x.seen[p] = at
+	x.all, x.parent, x.what = append(x.all, p), append(x.parent, from), append(x.what, what)
+	before := n
+	if from >= 0 {
+		before = x.unpack(x.all[from])
+	}
+	if broken := x.broken(before, what, n); broken != "" {
+		return at, &wrong{broken, x.history(at), len(x.all)}
+	}
+	return at, nil
+}
+
+// visit adds what comes after a state.
+func (x *explorer) visit(i int32) (bad *wrong) {
+	s := x.unpack(x.all[i])
+	q := quiet{step: nowhere, world: nowhere}
+	to := func(what string, n state) (at int32) {
+		if bad == nil {
+			at, bad = x.add(i, what, n)
+		}
+		return at
+	}
+	x.process(s, func(what string, n state) {
+		if at := to(what, n); q.step == nowhere {
+			q.step = at
+		}
+	})
+	x.environment(s, func(what string, n state) {
+		at := to(what, n)
+		switch {
+		case what == toldByWatch, what == confirmed && !q.first:
+			q.world, q.first = at, true
+		case what == timePassed && !q.first:
+			q.world = at
+		}
+	})
+	x.quiet = append(x.quiet, q)
+	return bad
+}
+
+// stuckAmong looks for a state, up to one of those that were visited, from which
+// what should come does not come although nothing goes wrong. What leads to a state
+// that was not visited is left for later.
+func (x *explorer) stuckAmong(last int32) *wrong {
+	for i := range last + 1 {
+		if x.comesToRest(i) {
+			continue
+		}
+		for j := range i + 1 { // the first one is told
+			s := x.unpack(x.all[j])
+			if x.quiet[j].rests {
+				continue
+			}
+			if stuck := x.stuck(s); stuck != "" {
+				return &wrong{stuck, x.history(j) + "\n  and from here on, without a fault:" + x.calmly(s), len(x.all)}
+			}
+		}
+	}
+	return nil
+}
+
+// comesToRest follows a state to where it rests. True where that is as it should
+// be, or not known yet.
+func (x *explorer) comesToRest(i int32) bool {
+	var path []int32
+	for at := i; !x.quiet[at].rests; {
+		path = append(path, at)
+		next := x.follows(at)
+		if int(next) >= len(x.quiet) {
+			return true
+		}
+		if len(path) == 400 || next == nowhere && x.wrongEnd(x.unpack(x.all[at])) != "" {
+			return false
+		}
+		if next == nowhere {
+			break
+		}
+		at = next
+	}
+	for _, at := range path {
+		x.quiet[at].rests = true
+	}
+	return true
+}
+
+// follows is what comes after a state where nothing more goes wrong: calm, by what
+// was explored. A place that was not visited says that it is not known.
+func (x *explorer) follows(at int32) int32 {
+	q := x.quiet[at]
+	switch {
+	case x.all[at].on && q.step == nowhere:
+		return at
+	case x.all[at].on:
+		return q.step
+	case q.first:
+		return q.world
+	}
+	ends := q.step // of the pass that begins
+	for ends != nowhere && int(ends) < len(x.quiet) && x.all[ends].on {
+		ends = x.quiet[ends].step
+	}
+	switch {
+	case int(ends) >= len(x.quiet):
+		return ends
+	case ends != nowhere && ends != at:
+		return q.step
+	}
+	return q.world
 }
 
 // history is how a state is reached.
@@ -90,11 +205,11 @@ func (x *explorer) broken(before state, what string, s state) string {
 	was, _ := before.live()
 	if n > 1 && n > was {
 		stored, known := x.claims.at(s.api.claim), x.memories.at(s.mem).Claim
-		if x.promises(noDouble) && !x.replaces(stored, &s, n, which) && !x.replaces(known, &s, n, which) {
+		if x.promises(noDouble, &s) && !x.replaces(stored, &s, n, which) && !x.replaces(known, &s, n, which) {
 			return "two live ones"
 		}
 	}
-	if s.released && n > 0 && !x.policy.Retain && x.promises(noLeak) {
+	if s.released && n > 0 && !x.policy.Retain && x.promises(noLeak, &s) {
 		return "a leak: released, and one is live"
 	}
 	if s.out.things[0] != before.out.things[0] && s.did&didAdopt == 0 {
@@ -128,12 +243,13 @@ const (
 	noLeak
 )
 
-// promises is PROTOCOL's table: what holds of which guarantee, and when.
-func (m *model) promises(p promise) bool {
-	within := !m.anytime
+// promises is PROTOCOL's table: what holds of which guarantee, and when. A person who
+// asks for a new one asks once for what Recreate asks always.
+func (m *model) promises(p promise, s *state) bool {
+	within, anew := !m.anytime, m.policy.Recreate || s.did&didNew != 0
 	switch g := m.outside.Guarantee; {
 	case g == UniqueReference && p == noDouble:
-		return within || m.outside.Fence || !m.policy.Recreate
+		return within || m.outside.Fence || !anew
 	case g == UniqueReference, g == UniqueLiveReference, g == IdempotencyKeys:
 		return within || m.outside.Fence
 	case g == LookupOnly:
@@ -203,6 +319,9 @@ func (x *explorer) calmly(s state) string {
 
 // step is the first thing that the process emits: the one without a fault.
 func (x *explorer) step(s state) state {
+	most := x.mostFaults
+	x.mostFaults = 0
+	defer func() { x.mostFaults = most }()
 	next, first := s, true
 	x.process(s, func(_ string, n state) {
 		if first {
@@ -244,7 +363,7 @@ func (x *explorer) stuck(s state) string {
 func (x *explorer) wrongEnd(s state) string {
 	n, which := s.live()
 	if !s.api.exists {
-		if n > 0 && s.did&(didOrphan|didMeddle) == 0 && !x.policy.Retain && x.promises(noLeak) {
+		if n > 0 && s.did&(didOrphan|didMeddle) == 0 && !x.policy.Retain && x.promises(noLeak, &s) {
 			return "a leak: gone, and one is live"
 		}
 		return ""
@@ -286,7 +405,7 @@ func (x *explorer) explained(s state, reason string) bool {
 	case "Failed":
 		return s.did&didFail != 0
 	case ReasonEnded, ReasonLost:
-		if n, _ := s.live(); n > 0 && x.promises(noLeak) {
+		if n, _ := s.live(); n > 0 && x.promises(noLeak, &s) {
 			return false
 		}
 		return s.did&(didCancel|didMeddle|didRollback|didRestore|didFail) != 0
@@ -302,7 +421,7 @@ func (x *explorer) explained(s state, reason string) bool {
 	case ReasonCannotAdopt:
 		return s.did&didAdopt != 0
 	case ReasonAmbiguous:
-		return !x.promises(noDouble)
+		return !x.promises(noDouble, &s)
 	}
 	return false
 }

@@ -3,6 +3,7 @@ package protocol
 import (
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 )
 
@@ -196,13 +197,30 @@ type packed struct {
 }
 
 func (m *model) pack(s *state) packed {
+	first := m.grown(s.api)
+	api := m.objects.of(first)
+	object := func(o *object) handle {
+		if g := m.grown(*o); g != first { // as few are
+			return m.objects.of(g)
+		}
+		return api
+	}
 	return packed{
-		api: m.objects.of(s.api), cache: m.objects.of(s.cache), snap: m.objects.of(s.snap), have: m.objects.of(s.pass.have),
-		was: m.objects.of(s.late.was), new: m.objects.of(s.late.new), mem: s.mem, status: s.pass.status, looks: s.pass.looks, end: s.pass.end,
+		api: api, cache: object(&s.cache), snap: object(&s.snap), have: object(&s.pass.have),
+		was: object(&s.late.was), new: object(&s.late.new), mem: s.mem, status: s.pass.status, looks: s.pass.looks, end: s.pass.end,
 		out: m.outs.of(s.out), air: m.airs.of(s.air), did: s.did, term: s.term, since: s.pass.since, faults: s.faults, acts: s.acts,
 		on: s.pass.on, late: s.late.on, released: s.released,
-		behind: s.behind, upgraded: s.upgraded, born: s.born, old: m.objects.of(s.old),
+		behind: s.behind, upgraded: s.upgraded, born: s.born, old: object(&s.old),
 	}
+}
+
+// grown is an object without its age, where that makes no difference any more: only
+// one that is newborn has none, and nothing takes both claim and finalizer off it.
+func (m *model) grown(o object) object {
+	if o.exists && (o.gen > 1 || o.finalizer && o.claim != 0 && (m.mostActs < 2 || !m.unclaims)) {
+		o.age = settled
+	}
+	return o
 }
 
 func (m *model) unpack(p packed) state {
@@ -232,6 +250,8 @@ type model struct {
 	objects              *intern[object]
 	outs                 *intern[outside]
 	airs                 *intern[[2]call]
+	decisions            map[local]*decision
+	unclaims             bool // one of the acts
 	mostFaults, mostActs uint8
 	next                 Action // what the process does next
 	last                 *End   // where set: takes how a pass ends
@@ -260,8 +280,9 @@ func newModel(s setting) *model {
 	m := &model{
 		setting: s, claims: newIntern[Claim](), statuses: newIntern[Status](), memories: newIntern[Memory](),
 		looks: newIntern[seenLook](), ends: newIntern[End](), texts: newIntern[string](),
-		objects: newIntern[object](), outs: newIntern[outside](), airs: newIntern[[2]call](),
+		objects: newIntern[object](), outs: newIntern[outside](), airs: newIntern[[2]call](), decisions: map[local]*decision{},
 	}
+	m.unclaims = slices.ContainsFunc(s.acts, func(a act) bool { return a.name == actUnclaim.name })
 	if m.outside.Settle == 0 {
 		m.outside.Settle = settle
 	}

@@ -16,7 +16,7 @@ type mutant struct {
 	// trusts: an old list is believed (contract line 4).
 	trusts bool
 	// send changes a call right before it is sent.
-	send func(c *call, v View, s state)
+	send func(c *call, mem Memory, s state)
 }
 
 // before changes what the decision is made from.
@@ -53,18 +53,18 @@ func mutants() []struct {
 	}
 	return []m{
 		{mutant{name: "skip the claim", unwritten: true}, "UniqueReference: wishes"},
-		{mutant{name: "a reference that is new after a restart", send: func(c *call, _ View, s state) {
+		{mutant{name: "a reference that is new after a restart", send: func(c *call, _ Memory, s state) {
 			if c.do == Create && s.term < settled {
 				c.ref.inc += 3
 			}
 		}}, "UniqueReference: wishes"},
-		{mutant{name: "a key with content in it", send: func(c *call, _ View, _ state) {
+		{mutant{name: "a key with content in it", send: func(c *call, _ Memory, _ state) {
 			if c.do == Create {
 				c.attempt += 3 * (c.content.date - 1)
 			}
 		}}, "IdempotencyKeys: wishes"},
-		{mutant{name: "a new key after an unknown outcome", send: func(c *call, v View, _ state) {
-			if c.do == Create && !v.Memory.Unanswered.IsZero() {
+		{mutant{name: "a new key after an unknown outcome", send: func(c *call, mem Memory, _ state) {
+			if c.do == Create && !mem.Unanswered.IsZero() {
 				c.attempt++
 			}
 		}}, "IdempotencyKeys: wishes"},

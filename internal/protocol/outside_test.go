@@ -110,7 +110,7 @@ func (m *model) sight(s *state, claim Claim, place int) Sight {
 }
 
 // see answers a look-up.
-func (m *model) see(s *state, claim Claim, step Step) Sight {
+func (m *model) see(s *state, claim Claim, step *Step) Sight {
 	if step.ID != "" {
 		if p := placeOf(step.ID); p >= 0 && p < mostThings && s.out.things[p].state != Unknown {
 			return m.sight(s, claim, p)

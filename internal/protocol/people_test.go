@@ -219,6 +219,13 @@ func outcomeAct(name string, f func(*state, Claim) (string, bool)) act {
 	}}
 }
 
+// What comes although nobody does anything.
+const (
+	toldByWatch = "the watch tells"
+	confirmed   = "it is confirmed"
+	timePassed  = "half a window passes"
+)
+
 // environment emits what may happen beside the process.
 func (m *model) environment(s state, to emit) {
 	for i, c := range s.air {
@@ -239,13 +246,13 @@ func (m *model) environment(s state, to emit) {
 	if s.cache != s.api && !s.pass.on { // it is read where a pass begins
 		next := s
 		next.cache, next.behind = s.api, false
-		to("the watch tells", next)
+		to(toldByWatch, next)
 	}
 	for i, t := range s.out.things {
 		if t.state == Pending {
 			next := s
 			next.out.things[i].state = Present
-			to("it is confirmed", next)
+			to(confirmed, next)
 			if f, ok := m.fault(s); ok {
 				f.out.things[i].state = Failed
 				f.did |= didFail
@@ -255,7 +262,7 @@ func (m *model) environment(s state, to emit) {
 	}
 	// Within a pass, time matters between a look and what follows from it.
 	if next := m.tick(s); next != s && (!s.pass.on || s.pass.looks != 0 && s.pass.end == 0) {
-		to("half a window passes", next)
+		to(timePassed, next)
 	}
 	if f, ok := m.fault(s); ok {
 		m.dies(f, "a crash", to)

@@ -5,7 +5,8 @@ import "time"
 // emit takes a state that may come next, and says what happened.
 type emit func(what string, next state)
 
-// view is what the process decides from.
+// view is what the process decides from. What it learns of the claim by that is
+// kept in s.
 func (m *model) view(s *state) View {
 	o := s.pass.have
 	now := epoch
@@ -28,9 +29,7 @@ func (m *model) view(s *state) View {
 	if o.askAdopt != 0 {
 		v.Ask.Adopt = idOf(int(o.askAdopt - 1))
 	}
-	if o.reconcile != 0 {
-		v.Ask.ReconcileAt = uidName(o.reconcile)
-	}
+	v.Ask.ReconcileAt = reconcileAt(o)
 	if s.out.losses {
 		v.Outside.Losses = lossesAtOnce + 1
 	}
@@ -41,11 +40,21 @@ func (m *model) view(s *state) View {
 		s.mem = m.memories.of(mem)
 		if !mem.HasClaim || !v.Own(mem.Claim) && v.Own(v.Claim) {
 			mem = mem.Meet(v.Claim, v.Status, now)
+			if s.term == 0 { // it is as old as the term, which counts as well
+				mem.Met = time.Time{}
+			}
 			s.mem = m.memories.of(mem)
 		}
 	}
 	v.Memory = mem
 	return v
+}
+
+func reconcileAt(o object) string {
+	if o.reconcile == 0 {
+		return ""
+	}
+	return uidName(o.reconcile)
 }
 
 // guarantee is what the program that runs says of the outside.
@@ -91,16 +100,14 @@ func (m *model) process(s state, to emit) {
 	}
 	// Look-ups that follow one another are one step: each asks for another thing, so
 	// that what lands between two of them may as well land before or after both.
-	v := m.view(&s)
-	step := m.decides(v)
+	step, claim := m.decided(&s)
 	for looks := 0; step.Do == LookUp && !m.blind || looks > 0; looks++ {
 		if step.Do != LookUp {
 			to("look", s)
 			return
 		}
-		s = m.look(s, v, step)
-		v = m.view(&s)
-		step = m.decides(v)
+		s = m.look(s, claim, step)
+		step, claim = m.decided(&s)
 		if looks == 40 {
 			panic("it looks for ever")
 		}
@@ -119,13 +126,13 @@ func (m *model) process(s state, to emit) {
 	case Read:
 		m.read(s, to)
 	case WriteClaim:
-		m.writeClaim(s, v, step, to)
+		m.writeClaim(s, *step, to)
 	case Record:
-		m.record(s, step, to)
+		m.record(s, step.ID, to)
 	case Release:
-		m.release(s, step, to)
+		m.release(s, step.Warning == EventOrphaned, to)
 	case LookUp:
-		to("look", m.look(s, v, step))
+		to("look", m.look(s, claim, step))
 		if f, can := m.fault(s); can {
 			f.pass.looks = m.looks.of(seenLook{f.pass.looks, Look{Incarnation: step.Incarnation, ID: step.ID, Failed: true}})
 			to("look: cannot tell", f)
@@ -133,7 +140,7 @@ func (m *model) process(s state, to emit) {
 			to("look: not found, though it may be there", f)
 		}
 	default:
-		m.effect(s, v, step, to)
+		m.effect(s, claim, *step, to)
 	}
 }
 
@@ -211,13 +218,16 @@ func (m *model) put(s state, next object, what string, to emit, done func(state)
 	}
 }
 
-func (m *model) writeClaim(s state, v View, step Step, to emit) {
+func (m *model) writeClaim(s state, step Step, to emit) {
 	if step.Claim.Incarnation >= mostIncs-1 || step.Claim.Next >= mostIncs-1 || step.Claim.Attempt >= mostTries {
 		return // beyond what is explored
 	}
 	next := s.pass.have
+	had, before := next.claim != 0, m.claims.at(next.claim)
+	if step.Claim.Term != before.Term && step.Claim.Term == s.term.at().UnixNano() {
+		step.Claim.Term = before.Term + 1 // a count stands for the time, which makes no difference
+	}
 	next.claim, next.finalizer, next.ownerLives = m.claims.of(step.Claim), true, false
-	had, before := v.Claimed, v.Claim
 	if s.mem != 0 && m.mutant != nil && m.mutant.unwritten {
 		mem := m.memories.at(s.mem).Wrote(step, had, before, epoch)
 		s.mem = m.memories.of(mem)
@@ -234,9 +244,9 @@ func (m *model) writeClaim(s state, v View, step Step, to emit) {
 	})
 }
 
-func (m *model) record(s state, step Step, to emit) {
+func (m *model) record(s state, id string, to emit) {
 	st := m.statuses.at(s.pass.status)
-	st.ID, st.Recorded = step.ID, true
+	st.ID, st.Recorded = id, true
 	m.putStatus(s, st, "record", to, func(s state) state { return s })
 }
 
@@ -282,7 +292,7 @@ func (m *model) endText(e End) string {
 	return text
 }
 
-func (m *model) release(s state, step Step, to emit) {
+func (m *model) release(s state, orphan bool, to emit) {
 	next := s.pass.have
 	if next.deleting {
 		next.finalizer = false
@@ -293,7 +303,6 @@ func (m *model) release(s state, step Step, to emit) {
 		s.pass.have, next = a, a
 		next.finalizer, next.exists = false, false
 	}
-	orphan := step.Warning == EventOrphaned
 	m.put(s, next, "release", func(what string, n state) {
 		if !n.api.exists && !orphan {
 			n.released = true
@@ -302,26 +311,52 @@ func (m *model) release(s state, step Step, to emit) {
 	}, again)
 }
 
-func (m *model) look(s state, v View, step Step) state {
-	l := Look{Incarnation: step.Incarnation, ID: step.ID, Sight: m.see(&s, Effective(v), step)}
+func (m *model) look(s state, claim Claim, step *Step) state {
+	l := Look{Incarnation: step.Incarnation, ID: step.ID, Sight: m.see(&s, claim, step)}
 	s.mem = m.memories.of(m.memories.at(s.mem).Learn(l.Own, l.Sight.ID))
 	if s.pass.looks == 0 {
 		s.pass.since = 0
 	}
 	s.pass.looks = m.looks.of(seenLook{s.pass.looks, l})
-	m.learn(&s, v, l.Sight)
+	m.learn(&s, claim, l.Sight)
 	return s
 }
 
-func (m *model) decides(v View) Step {
-	if m.mutant != nil && m.mutant.decide != nil {
-		return m.mutant.decide(v)
-	}
-	return Decide(v)
+// local is all that a decision is made from: what is outside, and in the air, is
+// nothing that the process knows.
+type local struct {
+	have, mem, status, looks handle
+	since, term              age
+	upgraded, losses         bool
 }
 
-func (m *model) learn(s *state, v View, sight Sight) {
-	v.Claim = Effective(v)
+// decision is what came of it.
+type decision struct {
+	mem   handle // what the process knows by then
+	claim handle // the one that references derive from
+	step  Step
+}
+
+// decided is the next step, and the claim that counts. Many states differ only in
+// what the process does not know: each decision is made once.
+func (m *model) decided(s *state) (*Step, Claim) {
+	key := local{m.objects.of(s.pass.have), s.mem, s.pass.status, s.pass.looks, s.pass.since, s.term, s.upgraded, s.out.losses}
+	d, ok := m.decisions[key]
+	if !ok {
+		v := m.view(s)
+		decide := Decide
+		if m.mutant != nil && m.mutant.decide != nil {
+			decide = m.mutant.decide
+		}
+		d = &decision{s.mem, m.claims.of(Effective(v)), decide(v)}
+		m.decisions[key] = d
+	}
+	s.mem = d.mem
+	return &d.step, m.claims.at(d.claim)
+}
+
+func (m *model) learn(s *state, claim Claim, sight Sight) {
+	v := View{Claim: claim, Outside: Outside{Guarantee: m.guarantee(&s.upgraded)}, Object: Object{Deleting: s.pass.have.deleting}}
 	if v.Learns(sight) {
 		st := m.statuses.at(s.pass.status)
 		st.Recorded = st.Recorded && st.ID == sight.ID
@@ -333,8 +368,7 @@ func (m *model) learn(s *state, v View, sight Sight) {
 // effect sends a call. It lands and is answered; or it lands and the answer is
 // lost; or it stays in the air, as after a freeze right before it was sent. And the
 // process may die of each.
-func (m *model) effect(s state, v View, step Step, to emit) {
-	claim := Effective(v)
+func (m *model) effect(s state, claim Claim, step Step, to emit) {
 	before := m.memories.at(s.mem)
 	sending := before.Sending(step, int64(s.pass.have.gen), epoch)
 	c := call{
@@ -342,7 +376,7 @@ func (m *model) effect(s state, v View, step Step, to emit) {
 		content: s.pass.have.want, deleting: s.pass.have.deleting, loose: m.before != 0 && !s.upgraded,
 	}
 	if m.mutant != nil && m.mutant.send != nil {
-		m.mutant.send(&c, v, s)
+		m.mutant.send(&c, before, s)
 	}
 	if step.ID != "" {
 		c.thing = uint8(placeOf(step.ID) + 1)
@@ -362,7 +396,7 @@ func (m *model) effect(s state, v View, step Step, to emit) {
 	}
 	name := step.Do.String()
 	landed, sight, outcome := m.land(s, c, claim)
-	to(name, m.answer(landed, v, step, sight, outcome, before, sending))
+	to(name, m.answer(landed, claim, step, sight, outcome, before, sending))
 	f, ok := m.fault(s)
 	if !ok {
 		return
@@ -381,7 +415,7 @@ func (m *model) effect(s state, v View, step Step, to emit) {
 }
 
 // answer goes on with what an effect answered.
-func (m *model) answer(s state, v View, step Step, sight Sight, outcome Outcome, before, sending Memory) state {
+func (m *model) answer(s state, claim Claim, step Step, sight Sight, outcome Outcome, before, sending Memory) state {
 	if sight.Replay && step.Do == Create {
 		sight.Own, sight.State = step.Incarnation, Present
 	}
@@ -389,7 +423,7 @@ func (m *model) answer(s state, v View, step Step, sight Sight, outcome Outcome,
 	s.pass.looks, s.pass.since = 0, 0
 	switch outcome {
 	case OutcomeDone:
-		m.learn(&s, v, sight)
+		m.learn(&s, claim, sight)
 		if !sight.Replay {
 			if step.Do != Create && sight.ID == "" {
 				sight.ID = step.ID
@@ -397,7 +431,7 @@ func (m *model) answer(s state, v View, step Step, sight Sight, outcome Outcome,
 			s.pass.looks = m.looks.of(seenLook{0, Look{Incarnation: step.Incarnation, Answer: step.Do, Sight: sight}})
 		}
 	case OutcomeRejected:
-		mem = mem.Reject("SoldOut", "", int64(s.pass.have.gen), v.Ask.ReconcileAt)
+		mem = mem.Reject("SoldOut", "", int64(s.pass.have.gen), reconcileAt(s.pass.have))
 		s.pass.end = m.ends.of(End{Verdict: Stalled, Reason: "SoldOut"})
 	default:
 		s.pass.end = m.ends.of(End{Verdict: Working, Reason: "NoEffect"})

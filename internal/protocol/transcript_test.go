@@ -160,13 +160,13 @@ func (x *explorer) quietly(s state) (next state, what string, moved bool) {
 	if s.cache != s.api && !s.pass.on {
 		next = s
 		next.cache, next.behind = s.api, false
-		return next, "the watch tells", true
+		return next, toldByWatch, true
 	}
 	for i, t := range s.out.things {
 		if t.state == Pending && !s.pass.on {
 			next = s
 			next.out.things[i].state = Present
-			return next, "it is confirmed", true
+			return next, confirmed, true
 		}
 	}
 	after := s
@@ -184,7 +184,7 @@ func (x *explorer) quietly(s state) (next state, what string, moved bool) {
 		return next, what, true
 	}
 	if next = x.tick(s); next != s {
-		return next, "half a window passes", true
+		return next, timePassed, true
 	}
 	return s, "", false
 }
