@@ -64,6 +64,7 @@ const (
 	phaseDelay
 	phaseInstead // of carrying the request out
 	phaseAnswer
+	phaseWatch
 )
 
 func (k BookingFaultKind) phase() faultPhase {

@@ -1,6 +1,8 @@
 package fake
 
 import (
+	"context"
+	"crypto/tls"
 	"errors"
 	"io"
 	"log"
@@ -13,6 +15,7 @@ import (
 // serving carries a handler over sockets and over memory, and owns every
 // goroutine and connection that this takes. The zero value is ready.
 type serving struct {
+	tls   *tls.Config    // nil: plain HTTP; does not change once it serves
 	loops sync.WaitGroup // Serve calls
 	conns sync.WaitGroup // connections that a server has accepted
 
@@ -43,6 +46,16 @@ func (s *serving) listen(address string, h http.Handler) (string, error) {
 // transport is a new transport that reaches h over memory, whatever the host is.
 // Its idle connections are closed by close.
 func (s *serving) transport(h http.Handler) *http.Transport {
+	dial := s.dialer(h)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := &http.Transport{DialContext: dial, MaxIdleConnsPerHost: 16}
+	s.transports = append(s.transports, t)
+	return t
+}
+
+// dialer is for who makes a transport of its own that reaches h over memory.
+func (s *serving) dialer(h http.Handler) func(context.Context, string, string) (net.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.memory == nil {
@@ -53,12 +66,13 @@ func (s *serving) transport(h http.Handler) *http.Transport {
 			s.serveLocked(s.memory, h)
 		}
 	}
-	t := &http.Transport{DialContext: s.memory.dial, MaxIdleConnsPerHost: 16}
-	s.transports = append(s.transports, t)
-	return t
+	return s.memory.dial
 }
 
 func (s *serving) serveLocked(l net.Listener, h http.Handler) {
+	if s.tls != nil {
+		l = tls.NewListener(l, s.tls)
+	}
 	server := &http.Server{
 		Handler:           h,
 		ReadHeaderTimeout: 10 * time.Second,

@@ -1,0 +1,149 @@
+package catalog
+
+import (
+	"encoding/base64"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+)
+
+// Child is the object under a key, made where it is missing.
+func Child(obj Object, key string) Object {
+	child, ok := obj[key].(Object)
+	if !ok {
+		child = Object{}
+		obj[key] = child
+	}
+	return child
+}
+
+// orDefault sets a field that is missing or empty.
+func orDefault(obj Object, key string, value any) {
+	if v, ok := obj[key]; !ok || v == "" || v == nil {
+		obj[key] = value
+	}
+}
+
+func prepareNamespace(obj, old Object) {
+	meta := Child(obj, "metadata")
+	name, _ := meta["name"].(string)
+	Child(meta, "labels")["kubernetes.io/metadata.name"] = name
+	spec := Child(obj, "spec")
+	if old == nil {
+		finalizers, _, _ := unstructured.NestedStringSlice(spec, "finalizers") // what is no list counts as none
+		for _, f := range finalizers {
+			if f == "kubernetes" {
+				finalizers = nil
+				break
+			}
+		}
+		if finalizers != nil || spec["finalizers"] == nil {
+			list, _ := spec["finalizers"].([]any)
+			spec["finalizers"] = append(list, "kubernetes")
+		}
+		obj["status"] = Object{"phase": "Active"}
+		return
+	}
+	if was, ok := old["spec"]; ok {
+		obj["spec"] = was
+	}
+}
+
+func fillSecret(obj Object) { orDefault(obj, "type", "Opaque") }
+
+// prepareSecret moves what is given in plain text to where it is kept.
+func prepareSecret(obj, _ Object) {
+	plain, ok := obj["stringData"].(Object)
+	if !ok {
+		return
+	}
+	data := Child(obj, "data")
+	for k, v := range plain {
+		s, _ := v.(string)
+		data[k] = base64.StdEncoding.EncodeToString([]byte(s))
+	}
+	delete(obj, "stringData")
+}
+
+func fillService(obj Object) {
+	spec := Child(obj, "spec")
+	orDefault(spec, "type", "ClusterIP")
+	orDefault(spec, "sessionAffinity", "None")
+	ports, _ := spec["ports"].([]any)
+	for _, p := range ports {
+		if port, ok := p.(Object); ok {
+			orDefault(port, "protocol", "TCP")
+			if v, ok := port["targetPort"]; !ok || v == int64(0) {
+				port["targetPort"] = port["port"]
+			}
+		}
+	}
+}
+
+func fillPod(obj Object) { fillPodSpec(Child(obj, "spec")) }
+
+func fillPodSpec(spec Object) {
+	orDefault(spec, "restartPolicy", "Always")
+	orDefault(spec, "dnsPolicy", "ClusterFirst")
+	orDefault(spec, "schedulerName", "default-scheduler")
+	if _, ok := spec["terminationGracePeriodSeconds"]; !ok {
+		spec["terminationGracePeriodSeconds"] = int64(30)
+	}
+	for _, key := range []string{"containers", "initContainers"} {
+		containers, _ := spec[key].([]any)
+		for _, c := range containers {
+			if container, ok := c.(Object); ok {
+				orDefault(container, "terminationMessagePath", "/dev/termination-log")
+				orDefault(container, "terminationMessagePolicy", "File")
+				orDefault(container, "imagePullPolicy", "IfNotPresent")
+				ports, _ := container["ports"].([]any)
+				for _, p := range ports {
+					if port, ok := p.(Object); ok {
+						orDefault(port, "protocol", "TCP")
+					}
+				}
+			}
+		}
+	}
+}
+
+func preparePod(obj, old Object) {
+	if old == nil {
+		obj["status"] = Object{"phase": "Pending"}
+	}
+}
+
+func fillDeployment(obj Object) {
+	spec := Child(obj, "spec")
+	if _, ok := spec["replicas"]; !ok {
+		spec["replicas"] = int64(1)
+	}
+	fillPodSpec(Child(Child(spec, "template"), "spec"))
+}
+
+// immutable refuses changes of the fields of an object that says it is immutable.
+func immutable(fields ...string) func(obj, old Object) field.ErrorList {
+	return func(obj, old Object) (errs field.ErrorList) {
+		if old == nil || old["immutable"] != true {
+			return nil
+		}
+		if obj["immutable"] != true {
+			errs = append(errs, field.Forbidden(field.NewPath("immutable"), "field is immutable when `immutable` is set"))
+		}
+		for _, name := range fields {
+			if !reflect.DeepEqual(obj[name], old[name]) {
+				errs = append(errs, field.Forbidden(field.NewPath(name), "field is immutable when `immutable` is set"))
+			}
+		}
+		return errs
+	}
+}
+
+// roleRef does not change: a binding to another role is another binding.
+func roleRef(obj, old Object) field.ErrorList {
+	if old == nil || reflect.DeepEqual(obj["roleRef"], old["roleRef"]) {
+		return nil
+	}
+	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), obj["roleRef"], "cannot change roleRef")}
+}

@@ -1,0 +1,231 @@
+package registry
+
+import (
+	"fmt"
+	"net/http"
+	"reflect"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/tetherkube/tether/internal/apiserver/catalog"
+	"github.com/tetherkube/tether/internal/apiserver/storage"
+)
+
+// cleanup is the finalizer that keeps a definition until its objects are gone.
+const cleanup = "customresourcecleanup.apiextensions.k8s.io"
+
+func (r *Registry) definitions() *catalog.Resource {
+	return r.Catalog.Find(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+}
+
+// terminatingDefinition refuses what a definition that goes does not serve.
+func terminatingDefinition(res *catalog.Resource, verb string) error {
+	err := apierrors.NewMethodNotSupported(res.GroupResource(), verb)
+	err.ErrStatus.Message = fmt.Sprintf("%s not allowed while custom resource definition is terminating", verb)
+	return err
+}
+
+// deleteDefinition marks a definition, which goes when its objects have gone.
+func (r *Registry) deleteDefinition(q *Request, stored *storage.Object, obj catalog.Object) (Result, error) {
+	u := meta(obj)
+	now := r.now()
+	u.SetDeletionTimestamp(&now)
+	if !slices.Contains(u.GetFinalizers(), cleanup) {
+		u.SetFinalizers(append(u.GetFinalizers(), cleanup))
+	}
+	r.condition(obj, "Terminating", metav1.ConditionTrue, "InstanceDeletionPending",
+		"CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon")
+	marked, err := r.commit(q, stored, obj)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Object: marked, Before: stored, After: marked}, nil
+}
+
+// definitionChanged serves what a definition says, and carries its deletion out.
+func (r *Registry) definitionChanged(res *catalog.Resource, e *storage.Event) {
+	name := e.Object.Name
+	definition, err := r.Decode(res, e.Object)
+	if err != nil {
+		return // it was encoded a moment ago
+	}
+	if e.Change == storage.Deleted {
+		if of := r.Catalog.Of(name); len(of) > 0 {
+			r.Catalog.Put(name, nil)
+			r.Store.Drop(of[0].Table)
+		}
+		return
+	}
+	if meta(definition).GetDeletionTimestamp() != nil {
+		r.serve(name, definition)
+		if e.Old != nil {
+			if old, err := r.Decode(res, e.Old); err == nil && meta(old).GetDeletionTimestamp() == nil {
+				r.emptyDefinition(name)
+			}
+		}
+		return
+	}
+	r.settle(res, e.Object.Key, func(definition catalog.Object) bool {
+		r.establish(definition)
+		return true
+	})
+	if now := r.Store.Get(res.Table, e.Object.Key); now != nil {
+		if definition, err = r.Decode(res, now); err == nil && r.established(definition) {
+			r.serve(name, definition)
+		}
+	}
+}
+
+// serve puts what a definition says into the catalog.
+func (r *Registry) serve(name string, definition catalog.Object) {
+	stored, served, err := catalog.Custom(definition)
+	if err != nil || !r.established(definition) {
+		return // conditions say so
+	}
+	r.Store.Make(stored.Table)
+	r.Catalog.Put(name, served)
+}
+
+func (r *Registry) established(definition catalog.Object) bool {
+	return slices.ContainsFunc(conditions(definition), func(c catalog.Object) bool { return c["type"] == "Established" && c["status"] == "True" })
+}
+
+func conditions(definition catalog.Object) []catalog.Object {
+	status, _ := definition["status"].(catalog.Object)
+	list, _ := status["conditions"].([]any)
+	var found []catalog.Object
+	for _, c := range list {
+		if condition, ok := c.(catalog.Object); ok {
+			found = append(found, condition)
+		}
+	}
+	return found
+}
+
+// condition sets a condition of a definition.
+func (r *Registry) condition(definition catalog.Object, kind string, value metav1.ConditionStatus, reason, message string) {
+	status := catalog.Child(definition, "status")
+	all := conditions(definition)
+	now := catalog.Object{
+		"type": kind, "status": string(value), "reason": reason, "message": message,
+		"lastTransitionTime": r.now().UTC().Format("2006-01-02T15:04:05Z07:00"),
+	}
+	list := make([]any, 0, len(all)+1)
+	found := false
+	for _, c := range all {
+		if c["type"] == kind {
+			found = true
+			if c["status"] == now["status"] {
+				now["lastTransitionTime"] = c["lastTransitionTime"]
+			}
+			c = now
+		}
+		list = append(list, c)
+	}
+	if !found {
+		list = append(list, now)
+	}
+	status["conditions"] = list
+}
+
+// establish accepts the names of a definition, where no other one has them, and
+// says so in its status.
+func (r *Registry) establish(definition catalog.Object) {
+	status := catalog.Child(definition, "status")
+	spec, _ := definition["spec"].(catalog.Object)
+	wanted, _ := spec["names"].(catalog.Object)
+	accepted, _ := status["acceptedNames"].(catalog.Object)
+	if reflect.DeepEqual(wanted, accepted) && r.established(definition) {
+		return
+	}
+	if reason, taken := r.nameTaken(definition, wanted); reason != "" {
+		r.condition(definition, "NamesAccepted", metav1.ConditionFalse, reason, fmt.Sprintf("%q is already in use", taken))
+		if !r.established(definition) {
+			r.condition(definition, "Established", metav1.ConditionFalse, "NotAccepted", "not all names are accepted")
+		}
+		if accepted == nil {
+			status["acceptedNames"] = catalog.Object{"kind": "", "plural": ""}
+		}
+		return
+	}
+	status["acceptedNames"] = meta(catalog.Object{"names": wanted}).DeepCopy().Object["names"]
+	r.condition(definition, "NamesAccepted", metav1.ConditionTrue, "NoConflicts", "no conflicts found")
+	if !r.established(definition) {
+		r.condition(definition, "Established", metav1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted")
+	}
+}
+
+// nameTaken finds a name that another resource of the group has.
+func (r *Registry) nameTaken(definition, wanted catalog.Object) (reason, name string) {
+	spec, _ := definition["spec"].(catalog.Object)
+	for _, res := range r.Catalog.All() {
+		if res.Group != spec["group"] || res.Definition == meta(definition).GetName() {
+			continue
+		}
+		for _, n := range []struct {
+			field, reason string
+			used          []string
+		}{
+			{"plural", "PluralConflict", append([]string{res.Plural, res.Singular}, res.ShortNames...)},
+			{"singular", "SingularConflict", append([]string{res.Plural, res.Singular}, res.ShortNames...)},
+			{"kind", "KindConflict", []string{res.Kind, res.ListKind}},
+			{"listKind", "ListKindConflict", []string{res.Kind, res.ListKind}},
+		} {
+			if want, _ := wanted[n.field].(string); want != "" && slices.Contains(n.used, want) {
+				return n.reason, want
+			}
+		}
+		short, _ := wanted["shortNames"].([]any)
+		for _, s := range short {
+			if want, _ := s.(string); slices.Contains(append([]string{res.Plural, res.Singular}, res.ShortNames...), want) {
+				return "ShortNamesConflict", want
+			}
+		}
+	}
+	return "", ""
+}
+
+// emptyDefinition deletes the objects of a definition that goes, and then it.
+func (r *Registry) emptyDefinition(name string) {
+	if of := r.Catalog.Of(name); len(of) > 0 {
+		if list, err := r.Store.List(of[0].Table, storage.Selection{}); err == nil {
+			for _, o := range list.Objects {
+				r.discard(of[0].Stored, o.Key, o.UID, "")
+			}
+		}
+	}
+	r.finishDefinition(name)
+}
+
+// finishDefinition lets go of a definition that goes and has no objects left.
+func (r *Registry) finishDefinition(name string) {
+	definitions, key := r.definitions(), storage.Key{Name: name}
+	o := r.Store.Get(definitions.Table, key)
+	if o == nil {
+		return
+	}
+	definition, err := r.Decode(definitions, o)
+	if err != nil || meta(definition).GetDeletionTimestamp() == nil {
+		return
+	}
+	if of := r.Catalog.Of(name); len(of) > 0 && r.Store.Len(of[0].Table) > 0 {
+		r.settle(definitions, key, func(definition catalog.Object) bool {
+			r.condition(definition, "Terminating", metav1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
+			return true
+		})
+		return
+	}
+	r.letGo(definitions, key, cleanup)
+}
+
+// NoSuchPath is the answer to a path that nothing serves.
+func NoSuchPath() *apierrors.StatusError {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound,
+		Message: "the server could not find the requested resource",
+		Details: &metav1.StatusDetails{},
+	}}
+}
