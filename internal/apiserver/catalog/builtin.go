@@ -29,9 +29,9 @@ func builtIn() []*Resource {
 	)...)
 	all = append(all, named(
 		builtin(rbacGroup, "Role", "roles").upsert().named(PathSegment),
-		builtin(rbacGroup, "RoleBinding", "rolebindings").upsert().named(PathSegment).validated(roleRef),
+		builtin(rbacGroup, "RoleBinding", "rolebindings").upsert().named(PathSegment).filled(fillBinding).validated(roleRef),
 		builtin(rbacGroup, "ClusterRole", "clusterroles").upsert().named(PathSegment).clustered(),
-		builtin(rbacGroup, "ClusterRoleBinding", "clusterrolebindings").upsert().named(PathSegment).validated(roleRef).clustered(),
+		builtin(rbacGroup, "ClusterRoleBinding", "clusterrolebindings").upsert().named(PathSegment).filled(fillBinding).validated(roleRef).clustered(),
 	)...)
 	events := builtin("events.k8s.io", "Event", "events").short("ev").upsert().selecting("reason", "regarding.kind", "regarding.namespace",
 		"regarding.name", "regarding.uid", "regarding.apiVersion", "regarding.resourceVersion", "regarding.fieldPath", "reportingController", "type")
@@ -64,7 +64,7 @@ func core() []*Resource {
 		builtin("", "ConfigMap", "configmaps").short("cm").validated(immutable("data", "binaryData")),
 		builtin("", "Secret", "secrets").filled(fillSecret).prepared(prepareSecret).selecting("type").validated(immutable("data", "type")),
 		builtin("", "ServiceAccount", "serviceaccounts").short("sa").returned(),
-		builtin("", "Service", "services").short("svc").in("all").status().returned().upsert().filled(fillService).
+		builtin("", "Service", "services").short("svc").in("all").status().returned().upsert().filled(fillService).prepared(prepareService).
 			named(validation.NameIsDNS1035Label),
 		builtin("", "Pod", "pods").short("po").in("all").status().returned().generation().filled(fillPod).prepared(preparePod).
 			selecting("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase", "status.podIP"),

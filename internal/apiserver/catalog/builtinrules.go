@@ -2,8 +2,12 @@ package catalog
 
 import (
 	"encoding/base64"
+	"fmt"
+	"hash/fnv"
 	"reflect"
+	"slices"
 
+	"k8s.io/apimachinery/pkg/api/validation"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
@@ -81,6 +85,32 @@ func fillService(obj Object) {
 	}
 }
 
+// prepareService gives an address to a service that wants one: by its name, since
+// nothing is behind it.
+func prepareService(obj, old Object) {
+	spec := Child(obj, "spec")
+	if spec["type"] == "ExternalName" {
+		return
+	}
+	if old != nil {
+		if was := text(old, "spec", "clusterIP"); was != "" {
+			orDefault(spec, "clusterIP", was)
+		}
+	}
+	h := fnv.New32a()
+	fmt.Fprint(h, text(obj, "metadata", "namespace"), "/", text(obj, "metadata", "name"))
+	sum := h.Sum32()
+	orDefault(spec, "clusterIP", fmt.Sprintf("10.96.%d.%d", sum>>8&0xff, sum&0xff))
+	if spec["clusterIPs"] == nil {
+		spec["clusterIPs"] = []any{spec["clusterIP"]}
+	}
+	if spec["ipFamilies"] == nil {
+		spec["ipFamilies"] = []any{"IPv4"}
+	}
+	orDefault(spec, "ipFamilyPolicy", "SingleStack")
+	orDefault(spec, "internalTrafficPolicy", "Cluster")
+}
+
 func fillPod(obj Object) { fillPodSpec(Child(obj, "spec")) }
 
 func fillPodSpec(spec Object) {
@@ -120,6 +150,15 @@ func fillDeployment(obj Object) {
 		spec["replicas"] = int64(1)
 	}
 	fillPodSpec(Child(Child(spec, "template"), "spec"))
+	strategy := Child(spec, "strategy")
+	orDefault(strategy, "type", "RollingUpdate")
+	if strategy["type"] == "RollingUpdate" {
+		rolling := Child(strategy, "rollingUpdate")
+		orDefault(rolling, "maxUnavailable", "25%")
+		orDefault(rolling, "maxSurge", "25%")
+	}
+	orDefault(spec, "revisionHistoryLimit", int64(10))
+	orDefault(spec, "progressDeadlineSeconds", int64(600))
 }
 
 // immutable refuses changes of the fields of an object that says it is immutable.
@@ -140,10 +179,36 @@ func immutable(fields ...string) func(obj, old Object) field.ErrorList {
 	}
 }
 
-// roleRef does not change: a binding to another role is another binding.
-func roleRef(obj, old Object) field.ErrorList {
-	if old == nil || reflect.DeepEqual(obj["roleRef"], old["roleRef"]) {
-		return nil
+// roleRef is of roles that there may be, and does not change: a binding to another
+// role is another binding.
+func roleRef(obj, old Object) (errs field.ErrorList) {
+	root, ref := field.NewPath("roleRef"), Child(obj, "roleRef")
+	kinds := []string{"Role", "ClusterRole"}
+	if obj["kind"] == "ClusterRoleBinding" {
+		kinds = kinds[1:]
 	}
-	return field.ErrorList{field.Invalid(field.NewPath("roleRef"), obj["roleRef"], "cannot change roleRef")}
+	if ref["apiGroup"] != rbacGroup {
+		errs = append(errs, field.NotSupported(root.Child("apiGroup"), text(ref, "apiGroup"), []string{rbacGroup}))
+	}
+	if kind := text(ref, "kind"); !slices.Contains(kinds, kind) {
+		errs = append(errs, field.NotSupported(root.Child("kind"), kind, kinds))
+	}
+	if text(ref, "name") == "" {
+		errs = append(errs, field.Required(root.Child("name"), ""))
+	}
+	if old != nil && !reflect.DeepEqual(ref, old["roleRef"]) {
+		given := struct{ APIGroup, Kind, Name string }{text(ref, "apiGroup"), text(ref, "kind"), text(ref, "name")}
+		errs = append(errs, field.Invalid(root, given, validation.FieldImmutableErrorMsg))
+	}
+	return errs
+}
+
+func fillBinding(obj Object) {
+	orDefault(Child(obj, "roleRef"), "apiGroup", rbacGroup)
+	subjects, _ := obj["subjects"].([]any)
+	for _, s := range subjects {
+		if subject, ok := s.(Object); ok && (subject["kind"] == "User" || subject["kind"] == "Group") {
+			orDefault(subject, "apiGroup", rbacGroup)
+		}
+	}
 }

@@ -63,6 +63,18 @@ func (c *Catalog) Changes() uint64 {
 	return c.changes
 }
 
+// BuiltIn says whether a version of a group is one that every server has.
+func (c *Catalog) BuiltIn(group, version string) bool {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	for gvr, r := range c.resources {
+		if gvr.Group == group && gvr.Version == version && !r.Custom {
+			return true
+		}
+	}
+	return false
+}
+
 // Tables are one resource for each table: the one that is stored.
 func (c *Catalog) Tables() []*Resource {
 	seen := map[string]bool{}

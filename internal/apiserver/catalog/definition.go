@@ -3,6 +3,7 @@ package catalog
 import (
 	_ "embed"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ func definitions() *Resource {
 	model.fill = fillDefinition
 	r.Model = model
 	r.Traits.NeedsVersion, r.Traits.Generation = true, true
-	r.Traits.Prepare, r.Traits.Validate = prepareDefinition, validateDefinition
+	r.Traits.Prepare, r.Traits.Validate, r.Traits.Warnings = prepareDefinition, validateDefinition, warnOfFormats
 	return r
 }
 
@@ -66,6 +67,30 @@ func prepareDefinition(obj, old Object) {
 		}
 	}
 	status["storedVersions"] = stored
+}
+
+// warnOfFormats tells of formats that the server does not know.
+func warnOfFormats(obj, old Object) (warnings []string) {
+	known := map[string]bool{}
+	formats := func(definition Object) (found []string) {
+		for _, v := range versions(definition) {
+			open, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema") // no map has none
+			found = append(found, structure.Unrecognized(open)...)
+		}
+		return found
+	}
+	if old != nil {
+		for _, f := range formats(old) {
+			known[f] = true
+		}
+	}
+	for _, f := range formats(obj) {
+		if !known[f] {
+			known[f] = true
+			warnings = append(warnings, fmt.Sprintf("unrecognized format %q", f))
+		}
+	}
+	return warnings
 }
 
 func versions(definition Object) []Object {
@@ -116,11 +141,13 @@ func validateDefinition(obj, old Object) (errs field.ErrorList) {
 func validateVersions(obj Object, path *field.Path) (errs field.ErrorList) {
 	all := versions(obj)
 	storing, names := 0, map[string]bool{}
+	// Where all versions have one schema, the real server keeps it once.
+	alike := !slices.ContainsFunc(all, func(v Object) bool { return !reflect.DeepEqual(v["schema"], all[0]["schema"]) })
 	for i, v := range all {
 		at := path.Index(i)
 		name, _ := v["name"].(string)
 		if names[name] {
-			errs = append(errs, field.Invalid(path, names, "must contain unique version names"))
+			errs = append(errs, field.Invalid(path, name, "must contain unique version names"))
 		}
 		names[name] = true
 		for _, message := range validation.NameIsDNS1035Label(name, false) {
@@ -137,6 +164,10 @@ func validateVersions(obj Object, path *field.Path) (errs field.ErrorList) {
 		switch _, err := structure.New(open); err := err.(type) { //nolint:errorlint // New says which type it is
 		case nil:
 		case *structure.NotStructural:
+			if alike {
+				errs = append(errs, err.Under("spec.validation")...)
+				continue
+			}
 			errs = append(errs, err.Under(at.Child("schema").String())...)
 		default:
 			errs = append(errs, field.Invalid(at.Child("schema"), "", err.Error()))
@@ -145,7 +176,11 @@ func validateVersions(obj Object, path *field.Path) (errs field.ErrorList) {
 	if storing != 1 {
 		errs = append(errs, field.Invalid(path, fmt.Sprint(len(all))+" versions", "must have exactly one version marked as storage version"))
 	}
-	for _, stored := range texts(obj, "status", "storedVersions") {
+	stored := texts(obj, "status", "storedVersions")
+	if len(stored) == 0 {
+		errs = append(errs, field.Invalid(field.NewPath("status", "storedVersions"), []string{}, "must have at least one stored version"))
+	}
+	for _, stored := range stored {
 		if !names[stored] {
 			errs = append(errs, field.Invalid(field.NewPath("status", "storedVersions"), stored, "missing from spec.versions; ensure it is present"))
 		}
@@ -202,7 +237,7 @@ func custom(definition, version Object) (*Resource, error) {
 	if version["deprecated"] == true {
 		r.Warning = text(version, "deprecationWarning")
 		if r.Warning == "" {
-			r.Warning = fmt.Sprintf("%s %s is deprecated", r.GroupVersion(), r.Kind)
+			r.Warning = fmt.Sprintf("%s %s is deprecated", r.GroupVersion(), r.Kind) + successor(definition, r)
 		}
 	}
 	model, err := newStructuralType(schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}, open)
@@ -221,6 +256,21 @@ func custom(definition, version Object) (*Resource, error) {
 		}
 	}
 	return r, nil
+}
+
+// successor says which version to use in place of a deprecated one.
+func successor(definition Object, r *Resource) string {
+	best := ""
+	for _, v := range versions(definition) {
+		name, _ := v["name"].(string)
+		if v["served"] == true && v["deprecated"] != true && compareVersions(r.Version, name) < 0 && (best == "" || compareVersions(best, name) < 0) {
+			best = name
+		}
+	}
+	if best == "" {
+		return ""
+	}
+	return fmt.Sprintf("; use %s/%s %s", r.Group, best, r.Kind)
 }
 
 func selectableField(path string) (Selectable, error) {

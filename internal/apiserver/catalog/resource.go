@@ -48,6 +48,8 @@ type Traits struct {
 	Prepare func(obj, old Object)
 	// Validate is what the model does not know; old is nil for a new object.
 	Validate func(obj, old Object) field.ErrorList
+	// Warnings are for what is allowed nevertheless; old is nil for a new object.
+	Warnings func(obj, old Object) []string
 	// Name says what is wrong with a name.
 	Name func(name string, prefix bool) []string
 }

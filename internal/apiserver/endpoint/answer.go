@@ -9,6 +9,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	knet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/apimachinery/pkg/util/uuid"
 	"sigs.k8s.io/yaml"
 
 	"github.com/tetherkube/tether/internal/apiserver/registry"
@@ -114,6 +115,14 @@ func StatusOf(err error) *metav1.Status {
 	return &status
 }
 
+// auditID is the request's own, or else one that nobody has.
+func (x *Exchange) auditID() string {
+	if id := x.Request.Header.Get("Audit-Id"); id != "" {
+		return id
+	}
+	return string(uuid.NewUUID())
+}
+
 // send writes an answer.
 func (x *Exchange) send(w http.ResponseWriter, a *Answer) {
 	header := w.Header()
@@ -126,6 +135,7 @@ func (x *Exchange) send(w http.ResponseWriter, a *Answer) {
 		}
 	}
 	header.Set("Cache-Control", "no-cache, private")
+	header.Set("Audit-Id", x.auditID())
 	body := a.Body
 	if x.accepted.yaml && header.Get("Content-Type") == "application/json" && a.stream == nil {
 		if converted, err := yaml.JSONToYAML(body); err == nil {

@@ -105,8 +105,8 @@ func (h *Handler) answer(x *Exchange) *Answer {
 		return Failure(err)
 	}
 	res := h.Catalog.Find(schema.GroupVersionResource{Group: x.Group, Version: x.Version, Resource: x.Resource})
-	if res == nil || !h.fits(res, x) {
-		return Text(http.StatusNotFound, "404 page not found\n")
+	if missing := h.missing(res, x); missing != nil {
+		return missing
 	}
 	if res.Warning != "" {
 		x.warnings = append(x.warnings, res.Warning)
@@ -120,6 +120,39 @@ func (h *Handler) answer(x *Exchange) *Answer {
 		return Failure(err)
 	}
 	return a
+}
+
+// missing is the answer where nothing is served at a path; nil where something is.
+// What is built in says so in another way than what definitions make.
+func (h *Handler) missing(res *catalog.Resource, x *Exchange) *Answer {
+	switch {
+	case res == nil && h.Catalog.BuiltIn(x.Group, x.Version):
+		return Failure(registry.NoSuchPath())
+	case res == nil:
+		return Text(http.StatusNotFound, "404 page not found\n")
+	case h.fits(res, x):
+	case !res.Custom:
+		return Failure(registry.NoSuchPath())
+	case x.Subresource != "" && res.Namespaced == (x.Namespace != ""):
+		return Failure(apierrors.NewNotFound(res.GroupResource(), x.Name))
+	default:
+		return Text(http.StatusNotFound, "404 page not found\n")
+	}
+	if x.Name == "" && (x.Verb == "update" || x.Verb == "patch") {
+		if res.Custom {
+			return Failure(apierrors.NewBadRequest("name must be provided"))
+		}
+		return Failure(methodNotAllowed())
+	}
+	return nil
+}
+
+// methodNotAllowed is what the real server's router says.
+func methodNotAllowed() error {
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusMethodNotAllowed, Reason: metav1.StatusReasonMethodNotAllowed,
+		Message: "the server does not allow this method on the requested resource", Details: &metav1.StatusDetails{},
+	}}
 }
 
 // fits says whether a resource is served at a path of that form.

@@ -88,6 +88,17 @@ func bodyMedia(r *http.Request, protobufToo bool) (string, error) {
 	return "", unsupportedMedia(takes)
 }
 
+// unsupportedPatch is the answer to a patch of another type than a resource takes.
+func unsupportedPatch(custom bool, takes []string) error {
+	if custom {
+		return unsupportedMedia(strings.Join(takes, ", "))
+	}
+	return &apierrors.StatusError{ErrStatus: metav1.Status{
+		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,
+		Message: "415: Unsupported Media Type", Details: &metav1.StatusDetails{},
+	}}
+}
+
 func unsupportedMedia(takes string) error {
 	return &apierrors.StatusError{ErrStatus: metav1.Status{
 		Status: metav1.StatusFailure, Code: http.StatusUnsupportedMediaType, Reason: metav1.StatusReasonUnsupportedMediaType,

@@ -51,6 +51,9 @@ func (h *Handler) objects(x *Exchange, res *catalog.Resource, list storage.List,
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
+	if res.Custom && next == "" {
+		meta = append([]byte(`{"continue":"",`), meta[1:]...) // a list without a Go type says it in any case
+	}
 	b.Write(meta)
 	b.WriteString(`,"items":[`)
 	for i, o := range list.Objects {

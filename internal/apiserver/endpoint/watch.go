@@ -48,11 +48,9 @@ func (h *Handler) watch(x *Exchange, res *catalog.Resource) (*Answer, error) {
 		}
 		s.failed = apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %s (%d)", o.ResourceVersion, h.Store.Version()))
 	}
-	s.last = 2 * h.WatchFor
-	switch {
-	case o.TimeoutSeconds != nil:
+	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
 		s.last = time.Duration(*o.TimeoutSeconds) * time.Second
-	case h.WatchFor > 0:
+	} else {
 		s.last = h.WatchFor + rand.N(h.WatchFor) //nolint:gosec // spreads the ends of watches
 	}
 	return &Answer{Code: http.StatusOK, Header: http.Header{"Content-Type": {"application/json"}}, stream: s.serve}, nil
@@ -66,7 +64,7 @@ type stream struct {
 	namespace string
 	match     func(*storage.Object) bool
 	bookmarks bool
-	last      time.Duration // 0: for ever
+	last      time.Duration // from beginning to end
 	failed    error         // ends it at once
 
 	initial []*storage.Object
@@ -137,23 +135,29 @@ func (s *stream) serve(w http.ResponseWriter) {
 	if s.flush() != nil || !s.sendInitial() {
 		return
 	}
-	var timeout <-chan time.Time
-	if s.last > 0 {
-		t := time.NewTimer(s.last)
-		defer t.Stop()
-		timeout = t.C
+	timeout := time.NewTimer(s.last)
+	defer timeout.Stop()
+	bookmark := time.NewTimer(s.nextBookmark(time.Now().Add(s.last)))
+	defer bookmark.Stop()
+	s.follow(timeout, bookmark)
+}
+
+// nextBookmark is how long it is to the next bookmark of a watch that ends then:
+// the last one comes two seconds before its end.
+func (s *stream) nextBookmark(end time.Time) time.Duration {
+	left := time.Until(end)
+	if !s.bookmarks || left <= 0 {
+		return left + time.Hour // never
 	}
-	var tick <-chan time.Time
-	if s.bookmarks && s.h.BookmarkEvery > 0 {
-		t := time.NewTicker(s.h.BookmarkEvery)
-		defer t.Stop()
-		tick = t.C
+	if last := left - 2*time.Second; last > 0 && last < s.h.BookmarkEvery {
+		return last
 	}
-	s.follow(timeout, tick)
+	return s.h.BookmarkEvery
 }
 
 // follow sends what the cursor finds.
-func (s *stream) follow(timeout, tick <-chan time.Time) {
+func (s *stream) follow(timeout, bookmark *time.Timer) {
+	end := time.Now().Add(s.last)
 	for {
 		var stir <-chan struct{}
 		if s.h.Stir != nil {
@@ -186,11 +190,12 @@ func (s *stream) follow(timeout, tick <-chan time.Time) {
 		select {
 		case <-changed:
 		case <-stir:
-		case <-tick:
+		case <-bookmark.C:
 			if !s.write(s.bookmark(false)) || s.flush() != nil {
 				return
 			}
-		case <-timeout:
+			bookmark.Reset(s.nextBookmark(end))
+		case <-timeout.C:
 			return
 		case <-s.x.Request.Context().Done():
 			return
@@ -365,7 +370,7 @@ func (s *stream) sendInitial() bool {
 
 // bookmark is an event that says how far the watch has come.
 func (s *stream) bookmark(end bool) []byte {
-	m := map[string]any{"resourceVersion": strconv.FormatUint(s.version, 10), "creationTimestamp": nil}
+	m := map[string]any{"resourceVersion": strconv.FormatUint(s.version, 10)}
 	if end {
 		m["annotations"] = map[string]string{metav1.InitialEventsAnnotationKey: "true"}
 	}

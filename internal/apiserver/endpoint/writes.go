@@ -145,7 +145,7 @@ func (h *Handler) mayCreate(x *Exchange) func() error {
 func (h *Handler) patch(x *Exchange, res *catalog.Resource) (*Answer, error) {
 	media, _, err := mime.ParseMediaType(x.Request.Header.Get("Content-Type"))
 	if takes := registry.PatchTypes(res); err != nil || !slices.Contains(takes, media) {
-		return nil, unsupportedMedia(strings.Join(takes, ", "))
+		return nil, unsupportedPatch(res.Custom, takes)
 	}
 	var o metav1.PatchOptions
 	if err := options(x, &o); err != nil {
@@ -172,9 +172,15 @@ func (h *Handler) deleteOptions(x *Exchange) (metav1.DeleteOptions, error) {
 		}
 		info, _ := runtime.SerializerInfoForMediaType(metascheme.Codecs.SupportedMediaTypes(), media)
 		kind := metav1.SchemeGroupVersion.WithKind("DeleteOptions")
-		if _, _, err := info.Serializer.Decode(x.Body, &kind, &o); err != nil {
+		decoded, _, err := info.Serializer.Decode(x.Body, &kind, &o)
+		if err != nil {
 			return o, apierrors.NewBadRequest(err.Error())
 		}
+		given, ok := decoded.(*metav1.DeleteOptions)
+		if !ok {
+			return o, apierrors.NewBadRequest("decoded object cannot be converted to DeleteOptions")
+		}
+		o = *given
 	}
 	x.DryRun = x.DryRun || slices.Contains(o.DryRun, metav1.DryRunAll)
 	return o, invalidOptions("DeleteOptions", metavalidation.ValidateDeleteOptions(&o))

@@ -40,7 +40,7 @@ func (q *Request) Read(media string, body []byte) (catalog.Object, error) {
 // undecodable is the answer to a body that cannot be read.
 func undecodable(q *Request, body []byte, err error) error {
 	res := q.Resource
-	if runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) || errors.Is(err, catalog.ErrNotObject) {
+	if strings.HasPrefix(err.Error(), "couldn't get version/kind") || runtime.IsMissingKind(err) || runtime.IsMissingVersion(err) || errors.Is(err, catalog.ErrNotObject) {
 		if len(body) > 30 {
 			body = append(append([]byte{}, body[:30]...), " ..."...)
 		}
@@ -51,12 +51,12 @@ func undecodable(q *Request, body []byte, err error) error {
 
 // Create makes a new object of obj, which is the registry's from then on.
 func (r *Registry) Create(q *Request, obj catalog.Object) (Result, error) {
-	if q.Resource.Terminating {
-		return Result{}, terminatingDefinition(q.Resource, "create")
-	}
 	u := meta(obj)
 	if q.Name == "" {
 		q.Name = u.GetName()
+	}
+	if q.Resource.Terminating {
+		return Result{}, terminatingDefinition(q.Resource, q.Name)
 	}
 	if err := matchNamespace(q, u); err != nil {
 		return Result{}, err
@@ -117,7 +117,7 @@ func (r *Registry) create(q *Request, obj catalog.Object) (*storage.Object, erro
 	if err := validate(q, obj, nil); err != nil {
 		return nil, err
 	}
-	warnFinalizers(q, obj, nil)
+	q.warnings(obj, nil)
 	if q.DryRun {
 		if existing := r.Store.Get(res.Table, storage.Key{Namespace: q.Namespace, Name: name}); existing != nil {
 			return nil, exists(q, name, existing, r)

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"reflect"
@@ -21,11 +22,9 @@ func (r *Registry) definitions() *catalog.Resource {
 	return r.Catalog.Find(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
 }
 
-// terminatingDefinition refuses what a definition that goes does not serve.
-func terminatingDefinition(res *catalog.Resource, verb string) error {
-	err := apierrors.NewMethodNotSupported(res.GroupResource(), verb)
-	err.ErrStatus.Message = fmt.Sprintf("%s not allowed while custom resource definition is terminating", verb)
-	return err
+// terminatingDefinition refuses a new object of a definition that goes.
+func terminatingDefinition(res *catalog.Resource, name string) error {
+	return apierrors.NewForbidden(res.GroupResource(), name, errors.New("create not allowed while custom resource definition is terminating"))
 }
 
 // deleteDefinition marks a definition, which goes when its objects have gone.

@@ -124,7 +124,7 @@ func (r *Registry) settle(res *catalog.Resource, key storage.Key, change func(ca
 		}
 		q := &Request{Resource: res, Namespace: key.Namespace, Name: key.Name}
 		if r.emptied(q, obj, old) {
-			_, err = r.remove(q, o, obj)
+			_, err = r.remove(q, o, old)
 		} else {
 			_, err = r.commit(q, o, obj)
 		}

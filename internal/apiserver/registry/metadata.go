@@ -92,6 +92,11 @@ func validate(q *Request, obj, old catalog.Object) error {
 	} else {
 		errs = validation.ValidateObjectMetaAccessor(meta(obj), res.Namespaced, catalog.PathSegment, root)
 		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(meta(obj), meta(old), root)...)
+		// The real server looks twice, for all types and for the one, and says it twice.
+		if res.Custom {
+			errs = append(errs, validation.ValidateObjectMetaAccessor(meta(obj), res.Namespaced, res.Traits.Name, root)...)
+		}
+		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(meta(obj), meta(old), root)...)
 	}
 	errs = append(errs, res.Model.Validate(obj, old)...)
 	if res.Traits.Validate != nil {
@@ -103,8 +108,13 @@ func validate(q *Request, obj, old catalog.Object) error {
 	return nil
 }
 
-// warnFinalizers warns of finalizers of custom resources without a domain.
-func warnFinalizers(q *Request, obj, old catalog.Object) {
+// warnings are for what is allowed and will be regretted.
+func (q *Request) warnings(obj, old catalog.Object) {
+	if q.Resource.Traits.Warnings != nil {
+		for _, text := range q.Resource.Traits.Warnings(obj, old) {
+			q.warn("%s", text)
+		}
+	}
 	if !q.Resource.Custom {
 		return
 	}
@@ -116,7 +126,11 @@ func warnFinalizers(q *Request, obj, old catalog.Object) {
 	slices.Sort(added)
 	for _, f := range added {
 		if !slices.Contains(before, f) && !strings.Contains(f, "/") && f != metav1.FinalizerOrphanDependents && f != metav1.FinalizerDeleteDependents {
-			q.warn("metadata.finalizers: %q: prefer a domain-qualified finalizer name including a path (/) to avoid accidental conflicts with other finalizer writers", f)
+			how := ""
+			if strings.Contains(f, ".") {
+				how = " including a path (/)"
+			}
+			q.warn("metadata.finalizers: %q: prefer a domain-qualified finalizer name%s to avoid accidental conflicts with other finalizer writers", f, how)
 		}
 	}
 }

@@ -224,7 +224,7 @@ func (p *patcher) apply(old catalog.Object) (catalog.Object, error) {
 	}
 	applied, err := manager.Apply(meta(old), u, p.q.Manager, p.force)
 	if err != nil {
-		return nil, statusOf(err)
+		return nil, err
 	}
 	obj, err := runtime.DefaultUnstructuredConverter.ToUnstructured(applied)
 	if err != nil {
@@ -255,13 +255,4 @@ func (p *patcher) strictApply() error {
 		p.q.warn("%s", err)
 	}
 	return nil
-}
-
-// statusOf leaves an API error as it is, and makes one of any other.
-func statusOf(err error) error {
-	var status apierrors.APIStatus
-	if errors.As(err, &status) {
-		return err
-	}
-	return apierrors.NewGenericServerResponse(http.StatusInternalServerError, "", schema.GroupResource{}, "", err.Error(), 0, true)
 }

@@ -67,11 +67,12 @@ func (r *Registry) update(q *Request, change func(old catalog.Object) (catalog.O
 		return Result{}, err
 	}
 	if r.emptied(q, obj, old) {
-		gone, err := r.remove(q, stored, obj)
-		if err != nil {
+		// Who watches is told the last state that was stored; the answer is what was
+		// asked for.
+		if _, err := r.remove(q, stored, old); err != nil {
 			return Result{}, err
 		}
-		return Result{Object: gone, Deleted: true, Before: stored}, nil
+		return Result{Object: r.At(q.Resource, obj, stored.Version), Deleted: true, Before: stored}, nil
 	}
 	if same(obj, old) {
 		return Result{Object: stored, Before: stored, After: stored}, nil
@@ -125,7 +126,7 @@ func (r *Registry) upsert(q *Request, change func(old catalog.Object) (catalog.O
 		return Result{}, notFound
 	}
 	if q.Resource.Terminating {
-		return Result{}, terminatingDefinition(q.Resource, "create")
+		return Result{}, terminatingDefinition(q.Resource, q.Name)
 	}
 	obj, err := change(catalog.Empty(q.Resource.GVK()).Object)
 	if err != nil {
@@ -223,6 +224,7 @@ func (r *Registry) prepareUpdate(q *Request, obj, old catalog.Object) (catalog.O
 		u.SetUID(before.GetUID())
 	}
 	u.SetCreationTimestamp(before.GetCreationTimestamp())
+	u.SetSelfLink("")
 	m, was := catalog.Child(obj, "metadata"), catalog.Child(old, "metadata")
 	for _, name := range []string{"deletionTimestamp", "deletionGracePeriodSeconds"} {
 		if v, ok := was[name]; ok {
@@ -235,7 +237,7 @@ func (r *Registry) prepareUpdate(q *Request, obj, old catalog.Object) (catalog.O
 		return nil, err
 	}
 	if q.Subresource == "" {
-		warnFinalizers(q, obj, old)
+		q.warnings(obj, old)
 	}
 	keepTimes(obj, old)
 	return obj, nil
