@@ -41,6 +41,7 @@ type NotStructural struct {
 	Errors field.ErrorList
 }
 
+// Error tells all that is wrong.
 func (e *NotStructural) Error() string { return e.Errors.ToAggregate().Error() }
 
 // Under returns the errors with a path before theirs. Where all versions of a
