@@ -30,6 +30,12 @@ func (d definitions) of(t reflect.Type) string {
 		OpenAPISchemaFormat() string
 	}); ok { // it is not written as the struct that it is
 		s.Type, s.Format = typed.OpenAPISchemaType(), typed.OpenAPISchemaFormat()
+		if either, ok := zero.(interface{ OpenAPIV3OneOfTypes() []string }); ok {
+			s.Type = nil
+			for _, kind := range either.OpenAPIV3OneOfTypes() {
+				s.OneOf = append(s.OneOf, spec.Schema{SchemaProps: spec.SchemaProps{Type: spec.StringOrArray{kind}}})
+			}
+		}
 		return name
 	}
 	s.Type = spec.StringOrArray{"object"}
