@@ -65,7 +65,7 @@ func (s *APIServer) authenticate(r *http.Request) (registry.User, bool) {
 	return registry.User{Name: u.Name, Groups: append(slices.Clone(u.Groups), "system:authenticated")}, ok
 }
 
-// plant creates what the options have, definitions first.
+// plant creates what the options have: definitions first, then namespaces.
 func (s *APIServer) plant() error {
 	var objects []catalog.Object
 	for i, text := range s.options.Manifests {
@@ -82,13 +82,10 @@ func (s *APIServer) plant() error {
 		}
 		objects = append(objects, obj)
 	}
-	definition := func(o catalog.Object) int {
-		if o["kind"] == "CustomResourceDefinition" {
-			return 0
-		}
-		return 1
+	rank := func(o catalog.Object) int {
+		return slices.Index([]string{"Namespace", "CustomResourceDefinition"}, fmt.Sprint(o["kind"]))
 	}
-	slices.SortStableFunc(objects, func(a, b catalog.Object) int { return definition(a) - definition(b) })
+	slices.SortStableFunc(objects, func(a, b catalog.Object) int { return rank(b) - rank(a) })
 	for _, obj := range objects {
 		if err := s.create(obj); err != nil {
 			return err

@@ -25,7 +25,7 @@ type APIOptions struct {
 	Seed uint64
 	// Manifests are objects in YAML, each text with as many documents as it likes;
 	// Objects are objects as Go values or unstructured. They are created in this
-	// order, definitions of custom resources first [none].
+	// order, after definitions of custom resources and namespaces [none].
 	Manifests []string
 	// Objects: see Manifests. They are not changed [none].
 	Objects []runtime.Object

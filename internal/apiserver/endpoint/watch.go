@@ -128,6 +128,9 @@ func (s *stream) serve(w http.ResponseWriter) {
 	s.w, s.flush = w, http.NewResponseController(w).Flush
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(http.StatusOK)
+	if s.cursor != nil {
+		defer s.cursor.Close()
+	}
 	if s.failed != nil {
 		s.fail(s.failed)
 		return
@@ -177,7 +180,7 @@ func (s *stream) follow(timeout, bookmark *time.Timer) {
 				}
 			}
 			s.version = version
-			if s.flush() != nil {
+			if s.flush() != nil || !s.gather() {
 				return
 			}
 			continue
@@ -203,6 +206,14 @@ func (s *stream) follow(timeout, bookmark *time.Timer) {
 			return
 		}
 	}
+}
+
+// gather lets events come together where many watch one resource: each flush costs
+// as much as many events, and all of them together would hold up whoever writes.
+func (s *stream) gather() bool {
+	const few, each, most = 10, 50 * time.Microsecond, 10 * time.Millisecond
+	n := s.cursor.Beside()
+	return n <= few || s.sleep(min(time.Duration(n)*each, most))
 }
 
 func (s *stream) fate(e *storage.Event) Fate {

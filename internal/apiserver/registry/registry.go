@@ -164,7 +164,7 @@ func (r *Registry) Encoded(res *catalog.Resource, o *storage.Object) []byte {
 }
 
 // encoder turns obj, of the resource, into what is stored under a version.
-func (r *Registry) encoder(res *catalog.Resource, obj catalog.Object) (func(version uint64) *storage.Object, error) {
+func (r *Registry) encoder(res *catalog.Resource, obj catalog.Object) (storage.Encode, error) {
 	stored := res.Stored
 	if stored != res {
 		var err error
@@ -184,10 +184,7 @@ func (r *Registry) encoder(res *catalog.Resource, obj catalog.Object) (func(vers
 	for _, owner := range u.GetOwnerReferences() {
 		o.Owners = append(o.Owners, string(owner.UID))
 	}
-	if _, err := marshal(obj); err != nil {
-		return nil, apierrors.NewInternalError(err)
-	}
-	return func(version uint64) *storage.Object {
+	return func(version uint64) (*storage.Object, error) {
 		made := o
 		made.Version = version
 		if version == 0 {
@@ -195,8 +192,11 @@ func (r *Registry) encoder(res *catalog.Resource, obj catalog.Object) (func(vers
 		} else {
 			u.SetResourceVersion(strconv.FormatUint(version, 10))
 		}
-		made.Data, _ = marshal(obj) // it went well above
-		return &made
+		var err error
+		if made.Data, err = marshal(obj); err != nil {
+			return nil, apierrors.NewInternalError(err)
+		}
+		return &made, nil
 	}, nil
 }
 
@@ -254,9 +254,9 @@ func (r *Registry) commit(q *Request, old *storage.Object, obj catalog.Object) (
 	}
 	if q.DryRun {
 		if old == nil {
-			return encode(0), nil
+			return encode(0)
 		}
-		return encode(old.Version), nil
+		return encode(old.Version)
 	}
 	key := storage.Key{Namespace: q.Namespace, Name: (&unstructured.Unstructured{Object: obj}).GetName()}
 	o, err := r.Store.Write(q.Resource.Table, key, old, encode)
@@ -278,7 +278,7 @@ func (r *Registry) remove(q *Request, old *storage.Object, obj catalog.Object) (
 		return nil, err
 	}
 	if q.DryRun {
-		return encode(old.Version), nil
+		return encode(old.Version)
 	}
 	o, err := r.Store.Delete(q.Resource.Table, old, encode)
 	if err != nil {

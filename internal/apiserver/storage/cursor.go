@@ -8,11 +8,11 @@ type Cursor struct {
 	next uint64 // number of the event to come
 }
 
-// Watch is a cursor for all that comes after a version. It fails with ErrExpired
+// Watch is a cursor, to be closed, for all that comes after a version. It fails with ErrExpired
 // or ErrDropped; a version that is not there yet is waited for.
 func (s *Store) Watch(name string, after uint64) (*Cursor, error) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	t := s.tables[name]
 	if t == nil {
 		return nil, ErrDropped
@@ -20,6 +20,7 @@ func (s *Store) Watch(name string, after uint64) (*Cursor, error) {
 	if after < t.compacted {
 		return nil, ErrExpired
 	}
+	t.cursors++
 	return &Cursor{s: s, t: t, next: t.first + uint64(t.after(after))}, nil
 }
 
@@ -31,6 +32,20 @@ func (s *Store) WatchList(name string, sel Selection) (List, *Cursor, error) {
 	}
 	c, err := s.Watch(name, l.Version)
 	return l, c, err
+}
+
+// Close gives the cursor back; it is not used any more.
+func (c *Cursor) Close() {
+	c.s.mu.Lock()
+	defer c.s.mu.Unlock()
+	c.t.cursors--
+}
+
+// Beside is how many cursors the table has, with this one.
+func (c *Cursor) Beside() int {
+	c.s.mu.RLock()
+	defer c.s.mu.RUnlock()
+	return c.t.cursors
 }
 
 // Oldest is the version before which the cursor's table has no history.

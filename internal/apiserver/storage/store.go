@@ -128,9 +128,13 @@ func (s *Store) Dependents(uid string) []Ref {
 	return refs
 }
 
+// Encode makes the object that is stored under a version. It must not call the
+// store.
+type Encode func(version uint64) (*Object, error)
+
 // Write puts in the place of old, which is nil for a new object, what encode makes
 // of the new version. It fails with ErrChanged where old is not what is there.
-func (s *Store) Write(name string, key Key, old *Object, encode func(version uint64) *Object) (*Object, error) {
+func (s *Store) Write(name string, key Key, old *Object, encode Encode) (*Object, error) {
 	change := Modified
 	if old == nil {
 		change = Added
@@ -139,11 +143,11 @@ func (s *Store) Write(name string, key Key, old *Object, encode func(version uin
 }
 
 // Delete takes old away. What encode makes is the last state, for those who watch.
-func (s *Store) Delete(name string, old *Object, encode func(version uint64) *Object) (*Object, error) {
+func (s *Store) Delete(name string, old *Object, encode Encode) (*Object, error) {
 	return s.commit(name, old.Key, old, Deleted, encode)
 }
 
-func (s *Store) commit(name string, key Key, old *Object, change Change, encode func(version uint64) *Object) (*Object, error) {
+func (s *Store) commit(name string, key Key, old *Object, change Change, encode Encode) (*Object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tables[name]
@@ -154,8 +158,11 @@ func (s *Store) commit(name string, key Key, old *Object, change Change, encode 
 	if found != (old != nil) || found && t.objects[i] != old {
 		return nil, ErrChanged
 	}
+	o, err := encode(s.version + 1)
+	if err != nil {
+		return nil, err
+	}
 	s.version++
-	o := encode(s.version)
 	switch change {
 	case Added:
 		t.objects = slices.Insert(t.objects, i, o)

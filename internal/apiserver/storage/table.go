@@ -15,6 +15,7 @@ type table struct {
 	first     uint64   // number of log[0]: the events that went before it
 	compacted uint64   // version of the newest event that went, or of the table's making
 	changed   chan struct{}
+	cursors   int
 }
 
 // find is where the key is, or would be.
