@@ -211,7 +211,7 @@ func (s *stream) follow(timeout, bookmark *time.Timer) {
 // gather lets events come together where many watch one resource: each flush costs
 // as much as many events, and all of them together would hold up whoever writes.
 func (s *stream) gather() bool {
-	const few, each, most = 10, 50 * time.Microsecond, 10 * time.Millisecond
+	const few, each, most = 10, 200 * time.Microsecond, 20 * time.Millisecond
 	n := s.cursor.Beside()
 	return n <= few || s.sleep(min(time.Duration(n)*each, most))
 }

@@ -1,0 +1,6 @@
+//go:build !race
+
+package fake_test
+
+// raceDetector: the tests run without it.
+const raceDetector = false
