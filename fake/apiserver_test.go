@@ -462,3 +462,55 @@ func TestClosingEndsWatchesAndRefusesWhatComesAfter(t *testing.T) {
 		}
 	})
 }
+
+func definitionsOf(t *testing.T, a api) dynamic.ResourceInterface {
+	t.Helper()
+	d := must[*dynamic.DynamicClient](t)(dynamic.NewForConfig(a.Config()))
+	return d.Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+}
+
+func TestADefinitionThatChangesEndsWatchesAndServesWhatItSays(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := apiSetup(t, fake.APIOptions{})
+		a.create(t, box("a"))
+		definitions := definitionsOf(t, a)
+		w := must[watch.Interface](t)(a.boxes.Watch(t.Context(), metav1.ListOptions{ResourceVersion: fmt.Sprint(a.Version())}))
+		patch := `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/color","value":{"type":"string","default":"red"}}]`
+		must[*unstructured.Unstructured](t)(definitions.Patch(t.Context(), "boxes.example.com", types.JSONPatchType, []byte(patch), metav1.PatchOptions{}))
+		begin := time.Now()
+		if seen := events(w, 0); len(seen) > 0 || time.Since(begin) != 0 {
+			t.Errorf("the watch went on for %v: %v", time.Since(begin), seen)
+		}
+		// A default is filled in at reading, also into what was stored before.
+		got := must[*unstructured.Unstructured](t)(a.boxes.Get(t.Context(), "a", metav1.GetOptions{}))
+		if color, _, _ := unstructured.NestedString(got.Object, "spec", "color"); color != "red" {
+			t.Errorf("the color is %q", color)
+		}
+	})
+}
+
+func TestANameThatBecomesFreeIsTaken(t *testing.T) {
+	t.Parallel()
+	a := apiSetup(t, fake.APIOptions{Manifests: []string{strings.NewReplacer("boxes", "crates").Replace(boxes)}})
+	definitions := definitionsOf(t, a)
+	established := func() bool {
+		u := must[*unstructured.Unstructured](t)(definitions.Get(t.Context(), "crates.example.com", metav1.GetOptions{}))
+		list, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+		for _, c := range list {
+			if m := c.(map[string]any); m["type"] == "Established" {
+				return m["status"] == "True"
+			}
+		}
+		return false
+	}
+	if established() {
+		t.Error("two definitions have one kind")
+	}
+	if err := definitions.Delete(t.Context(), "boxes.example.com", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if !established() {
+		t.Error("the other one does not get it")
+	}
+}

@@ -6,6 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+
 	"github.com/tetherkube/tether/booking"
 	"github.com/tetherkube/tether/fake"
 )
@@ -61,4 +65,50 @@ func ExampleBookingServer_Reschedule() {
 	b, err := c.Get(ctx, a.Booking.ID)
 	fmt.Println(b.Flight.DepartureTime.Sub(b.ScheduleChange.PreviousDepartureTime), b.Version != a.Booking.Version, err)
 	// Output: 2h0m0s true <nil>
+}
+
+// An answer is lost after the write has taken effect. Who then reads finds it.
+func ExampleAPIServer() {
+	s := fake.NewAPIServer(fake.APIOptions{})
+	defer s.Close()
+	s.Inject(fake.APIFault{Kind: fake.APICutAfter, Verb: "create", Resource: "configmaps", Nth: 1})
+
+	c, err := kubernetes.NewForConfig(s.Config())
+	if err != nil {
+		panic(err)
+	}
+	ctx, maps := context.Background(), c.CoreV1().ConfigMaps("default")
+	_, err = maps.Create(ctx, &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{})
+	fmt.Println("answered:", err == nil)
+	_, err = maps.Get(ctx, "a", metav1.GetOptions{})
+	fmt.Println("there:", err == nil)
+	for _, e := range s.Journal() {
+		fmt.Println(e.Verb, e.Resource, e.Name, e.Status, e.Faults)
+	}
+	// Output:
+	// answered: false
+	// there: true
+	// create configmaps a 0 [cut-after]
+	// get configmaps a 200 []
+}
+
+// Go functions stand in for CEL and webhooks.
+func ExampleAPIAdmission() {
+	s := fake.NewAPIServer(fake.APIOptions{Admission: []fake.APIAdmission{func(w fake.APIWrite) error {
+		if w.Operation == "DELETE" && w.Resource.Resource == "secrets" {
+			return errors.New("secrets are kept")
+		}
+		return nil
+	}}})
+	defer s.Close()
+	c, err := kubernetes.NewForConfig(s.Config())
+	if err != nil {
+		panic(err)
+	}
+	ctx, secrets := context.Background(), c.CoreV1().Secrets("default")
+	if _, err := secrets.Create(ctx, &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "a"}}, metav1.CreateOptions{}); err != nil {
+		panic(err)
+	}
+	fmt.Println(secrets.Delete(ctx, "a", metav1.DeleteOptions{}))
+	// Output: secrets "a" is forbidden: secrets are kept
 }

@@ -44,6 +44,7 @@ var arrows = []arrow{
 		why:  "the library knows of no example, no fake and no metrics system",
 	},
 	{from: module + "/fake/...", to: []string{module + "."}, why: "a fake that used the library could not judge it"},
+	{from: module + "/internal/apiserver/...", to: []string{module + ".", module + "/fake", module + "/booking"}, why: "what is below a fake knows neither it nor the library"},
 	{
 		from: module + "/booking/...", to: []string{module, "k8s.io", "sigs.k8s.io"}, but: []string{module + "/booking"},
 		why: "the client of the booking API knows nothing of Kubernetes",

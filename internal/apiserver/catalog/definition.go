@@ -198,6 +198,7 @@ func Custom(definition Object) (stored *Resource, served []*Resource, err error)
 			return nil, nil, err
 		}
 		r.Terminating = terminating
+		r.Generation = (&unstructured.Unstructured{Object: definition}).GetGeneration()
 		if v["served"] == true {
 			served = append(served, r)
 		}

@@ -86,6 +86,8 @@ type Resource struct {
 	// its name.
 	Custom     bool
 	Definition string
+	// Generation is the definition's, and counts the changes of its spec.
+	Generation int64
 	// Terminating says that its definition is being deleted.
 	Terminating bool
 	// Warning is said to all who use a deprecated version.

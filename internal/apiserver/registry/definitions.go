@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"net/http"
@@ -56,6 +57,7 @@ func (r *Registry) definitionChanged(res *catalog.Resource, e *storage.Event) {
 			r.Catalog.Put(name, nil)
 			r.Store.Drop(of[0].Table)
 		}
+		r.reconsider()
 		return
 	}
 	if meta(definition).GetDeletionTimestamp() != nil {
@@ -67,10 +69,7 @@ func (r *Registry) definitionChanged(res *catalog.Resource, e *storage.Event) {
 		}
 		return
 	}
-	r.settle(res, e.Object.Key, func(definition catalog.Object) bool {
-		r.establish(definition)
-		return true
-	})
+	r.settle(res, e.Object.Key, r.establish)
 	if now := r.Store.Get(res.Table, e.Object.Key); now != nil {
 		if definition, err = r.Decode(res, now); err == nil && r.established(definition) {
 			r.serve(name, definition)
@@ -78,11 +77,34 @@ func (r *Registry) definitionChanged(res *catalog.Resource, e *storage.Event) {
 	}
 }
 
-// serve puts what a definition says into the catalog.
+// reconsider accepts names that have become free.
+func (r *Registry) reconsider() {
+	definitions := r.definitions()
+	list, err := r.Store.List(definitions.Table, storage.Selection{})
+	if err != nil {
+		return // the table of definitions is always there
+	}
+	for _, o := range list.Objects {
+		if bytes.Contains(o.Data, []byte(`Conflict"`)) {
+			r.settle(definitions, o.Key, r.establish)
+		}
+	}
+}
+
+// serve puts what a definition says into the catalog. Watches end where it says
+// something else than before, as they do on the real server.
 func (r *Registry) serve(name string, definition catalog.Object) {
 	stored, served, err := catalog.Custom(definition)
 	if err != nil || !r.established(definition) {
 		return // conditions say so
+	}
+	if of := r.Catalog.Of(name); len(of) > 0 {
+		if of[0].Generation == stored.Generation && of[0].Terminating == stored.Terminating {
+			return // its status alone has changed
+		}
+		if of[0].Generation != stored.Generation {
+			defer r.Store.Break(stored.Table)
+		}
 	}
 	r.Store.Make(stored.Table)
 	r.Catalog.Put(name, served)
@@ -131,14 +153,14 @@ func (r *Registry) condition(definition catalog.Object, kind string, value metav
 }
 
 // establish accepts the names of a definition, where no other one has them, and
-// says so in its status.
-func (r *Registry) establish(definition catalog.Object) {
+// says so in its status; it says whether it looked.
+func (r *Registry) establish(definition catalog.Object) bool {
 	status := catalog.Child(definition, "status")
 	spec, _ := definition["spec"].(catalog.Object)
 	wanted, _ := spec["names"].(catalog.Object)
 	accepted, _ := status["acceptedNames"].(catalog.Object)
 	if reflect.DeepEqual(wanted, accepted) && r.established(definition) {
-		return
+		return false
 	}
 	if reason, taken := r.nameTaken(definition, wanted); reason != "" {
 		r.condition(definition, "NamesAccepted", metav1.ConditionFalse, reason, fmt.Sprintf("%q is already in use", taken))
@@ -148,13 +170,14 @@ func (r *Registry) establish(definition catalog.Object) {
 		if accepted == nil {
 			status["acceptedNames"] = catalog.Object{"kind": "", "plural": ""}
 		}
-		return
+		return true
 	}
 	status["acceptedNames"] = meta(catalog.Object{"names": wanted}).DeepCopy().Object["names"]
 	r.condition(definition, "NamesAccepted", metav1.ConditionTrue, "NoConflicts", "no conflicts found")
 	if !r.established(definition) {
 		r.condition(definition, "Established", metav1.ConditionTrue, "InitialNamesAccepted", "the initial names have been accepted")
 	}
+	return true
 }
 
 // nameTaken finds a name that another resource of the group has.

@@ -3,9 +3,10 @@ package storage
 // Cursor is one reader's place in a table's history. One goroutine uses it at a
 // time.
 type Cursor struct {
-	s    *Store
-	t    *table
-	next uint64 // number of the event to come
+	s      *Store
+	t      *table
+	next   uint64 // number of the event to come
+	breaks int    // of the table, when it began
 }
 
 // Watch is a cursor, to be closed, for all that comes after a version. It fails with ErrExpired
@@ -21,7 +22,7 @@ func (s *Store) Watch(name string, after uint64) (*Cursor, error) {
 		return nil, ErrExpired
 	}
 	t.cursors++
-	return &Cursor{s: s, t: t, next: t.first + uint64(t.after(after))}, nil
+	return &Cursor{s: s, t: t, next: t.first + uint64(t.after(after)), breaks: t.breaks}, nil
 }
 
 // WatchList is a list, and a cursor for all that comes after it.
@@ -62,7 +63,7 @@ const batch = 256
 // Next is the events that come next. Where there are none yet, changed is closed
 // once there may be, and version is how far the cursor has come. It fails with
 // ErrExpired where the reader was too slow, and with ErrDropped, after all events,
-// where the table is gone.
+// where the table is gone or its cursors were ended.
 func (c *Cursor) Next() (events []*Event, version uint64, changed <-chan struct{}, err error) {
 	c.s.mu.Lock()
 	defer c.s.mu.Unlock()
@@ -75,7 +76,7 @@ func (c *Cursor) Next() (events []*Event, version uint64, changed <-chan struct{
 		c.next += uint64(len(events))
 		return events, events[len(events)-1].Version(), nil, nil
 	}
-	if t.dropped {
+	if t.dropped || c.breaks != t.breaks {
 		return nil, 0, nil, ErrDropped
 	}
 	if t.changed == nil {

@@ -74,6 +74,16 @@ func (s *Store) Drop(name string) {
 	t.wakeLocked()
 }
 
+// Break ends all cursors of a table with ErrDropped; new ones may begin.
+func (s *Store) Break(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if t := s.tables[name]; t != nil {
+		t.breaks++
+		t.wakeLocked()
+	}
+}
+
 // Get is an object, or nil.
 func (s *Store) Get(name string, key Key) *Object {
 	s.mu.RLock()

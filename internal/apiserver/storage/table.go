@@ -16,6 +16,7 @@ type table struct {
 	compacted uint64   // version of the newest event that went, or of the table's making
 	changed   chan struct{}
 	cursors   int
+	breaks    int // how often cursors were ended
 }
 
 // find is where the key is, or would be.
