@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,9 +25,13 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/metadata/metadatainformer"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/leaderelection"
+	"k8s.io/client-go/tools/leaderelection/resourcelock"
 
 	"github.com/tetherkube/tether/fake"
 )
@@ -513,4 +518,88 @@ func TestANameThatBecomesFreeIsTaken(t *testing.T) {
 	if !established() {
 		t.Error("the other one does not get it")
 	}
+}
+
+func TestBodiesInProtobufAreRead(t *testing.T) {
+	t.Parallel()
+	a := apiSetup(t, fake.APIOptions{})
+	cfg := a.Config()
+	cfg.ContentType = "application/vnd.kubernetes.protobuf"
+	maps := must[*kubernetes.Clientset](t)(kubernetes.NewForConfig(cfg)).CoreV1().ConfigMaps("default")
+	made := must[*corev1.ConfigMap](t)(maps.Create(t.Context(), configMap("a"), metav1.CreateOptions{}))
+	made.Data["k"] = "w"
+	made = must[*corev1.ConfigMap](t)(maps.Update(t.Context(), made, metav1.UpdateOptions{}))
+	if made.Data["k"] != "w" {
+		t.Errorf("%v", made.Data)
+	}
+	other := types.UID("other")
+	if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &other}}); !apierrors.IsConflict(err) {
+		t.Errorf("options in protobuf were not read: %v", err)
+	}
+	if err := maps.Delete(t.Context(), "a", metav1.DeleteOptions{}); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestALeaderIsElected(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := apiSetup(t, fake.APIOptions{})
+		ctx, cancel := context.WithCancel(t.Context())
+		leads := make(chan string, 2)
+		var wg sync.WaitGroup
+		candidate := func(ctx context.Context, id string) {
+			leaderelection.RunOrDie(ctx, leaderelection.LeaderElectionConfig{
+				Lock: &resourcelock.LeaseLock{
+					LeaseMeta: metav1.ObjectMeta{Namespace: "default", Name: "l"}, Client: a.kube.CoordinationV1(), LockConfig: resourcelock.ResourceLockConfig{Identity: id},
+				},
+				LeaseDuration: 15 * time.Second, RenewDeadline: 10 * time.Second, RetryPeriod: 2 * time.Second, ReleaseOnCancel: true,
+				Callbacks: leaderelection.LeaderCallbacks{
+					OnStartedLeading: func(context.Context) { leads <- id },
+					OnStoppedLeading: func() {},
+				},
+			})
+		}
+		first, stopFirst := context.WithCancel(ctx)
+		wg.Go(func() { candidate(first, "one") })
+		if got := <-leads; got != "one" {
+			t.Errorf("%s leads", got)
+		}
+		wg.Go(func() { candidate(ctx, "two") })
+		time.Sleep(time.Hour)
+		if len(leads) > 0 {
+			t.Error("two lead")
+		}
+		stopFirst()
+		if got := <-leads; got != "two" {
+			t.Errorf("%s leads", got)
+		}
+		cancel()
+		wg.Wait()
+	})
+}
+
+func TestAMetadataInformerSeesNoSpec(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := apiSetup(t, fake.APIOptions{})
+		a.create(t, box("a"))
+		ctx, cancel := context.WithCancel(t.Context())
+		factory := metadatainformer.NewSharedInformerFactory(must[metadata.Interface](t)(metadata.NewForConfig(a.Config())), 0)
+		in := factory.ForResource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "boxes"})
+		seen := make(chan *metav1.PartialObjectMetadata, 2)
+		must[cache.ResourceEventHandlerRegistration](t)(in.Informer().AddEventHandler(cache.ResourceEventHandlerFuncs{
+			AddFunc: func(o any) { seen <- o.(*metav1.PartialObjectMetadata) },
+		}))
+		factory.Start(ctx.Done())
+		if o := <-seen; o.Name != "a" {
+			t.Errorf("%+v", o)
+		}
+		a.create(t, box("b"))
+		if o := <-seen; o.Name != "b" || o.UID == "" {
+			t.Errorf("%+v", o)
+		}
+		cancel()
+		factory.Shutdown()
+	})
 }
