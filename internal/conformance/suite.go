@@ -43,7 +43,7 @@ func groups() map[string][]behaviour {
 		"objects": objects, "status": status, "conflicts": conflicts, "deletion": deletion, "patches": patches,
 		"apply": apply, "validation": validation, "lists": lists, "selectors": selectors, "watches": watches,
 		"tables": tables, "errors": refusals, "discovery": discovery, "definitions": definitions, "namespaces": namespaces,
-		"rights": rights, "built-in": builtIn, "server": server,
+		"rights": rights, "built-in": builtIn, "server": server, "edges": edges,
 	}
 }
 
