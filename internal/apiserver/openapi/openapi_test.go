@@ -153,6 +153,9 @@ func TestABuiltInTypeIsDescribedByItsGoType(t *testing.T) {
 	if diff := cmp.Diff([]string{"port"}, port.Required); diff != "" {
 		t.Errorf("required (-want +got):\n%s", diff)
 	}
+	if got := compact(t, doc.Components.Schemas["io.k8s.apimachinery.pkg.util.intstr.IntOrString"]); got != `{"format":"int-or-string","oneOf":[{"type":"integer"},{"type":"string"}]}` {
+		t.Errorf("an int-or-string is %s", got)
+	}
 	for name, want := range map[string]string{
 		"io.k8s.apimachinery.pkg.util.intstr.IntOrString": "int-or-string",
 		"io.k8s.apimachinery.pkg.apis.meta.v1.Time":       "date-time",
