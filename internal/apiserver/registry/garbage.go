@@ -94,7 +94,8 @@ func (r *Registry) orphaned(ref storage.Ref, uid string) {
 // discard deletes an object of that UID as a controller does.
 func (r *Registry) discard(res *catalog.Resource, key storage.Key, uid string, policy metav1.DeletionPropagation) {
 	id := metav1Uid(uid)
-	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &id}}
+	var none int64 // nobody is there who would end it within its grace
+	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &id}, GracePeriodSeconds: &none}
 	if policy != "" {
 		o.PropagationPolicy = &policy
 	}
