@@ -66,6 +66,45 @@ func newborn() View {
 
 var booked = Sight{State: Present, ID: "b1", Own: 1}
 
+// An answer to a create that says closed is no word on what stands: a late one may,
+// which look-ups do not show yet.
+func TestAClosedReferenceIsFencedAgainBeforeItIsGivenUp(t *testing.T) {
+	t.Parallel()
+	v := standing()
+	v.Looks, v.Looked = []Look{{Incarnation: 1, Answer: Create, Sight: Sight{State: Closed}}}, v.Now
+	v.Memory.Read = true
+	if s, _ := decide(t, v, seeing(nil)); s.Do != Fence || s.Incarnation != 1 {
+		t.Fatalf("after a create that is answered closed: %+v", s)
+	}
+	v.Looks = []Look{{Incarnation: 1, Answer: Fence, Sight: Sight{State: Closed}}}
+	if s, _ := decide(t, v, seeing(nil)); s.Do != WriteClaim || s.Claim.Incarnation != 2 {
+		t.Errorf("after the fence: %+v", s)
+	}
+}
+
+func TestASpecThatIsChangedBackWaitsForACancellation(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name   string
+		change func(*View)
+		waits  bool
+	}{
+		{"a cancellation without an answer", func(v *View) { v.Memory.Unanswered = v.Now.Add(-time.Second) }, true},
+		{"a process that just began", func(v *View) { v.Term = v.Now.Add(-time.Second) }, true},
+		{"a window later", func(v *View) { v.Memory.Unanswered = v.Now.Add(-time.Hour) }, false},
+	} {
+		v := standing()
+		v.Policy.DeleteFirst = true
+		v.Claim.Next, v.Claim.ID = 2, "b1"
+		v.Memory = v.Memory.Meet(v.Claim, v.Status, v.Now.Add(-time.Hour))
+		c.change(&v)
+		s, _ := decide(t, v, seeing(map[int]Sight{1: booked}))
+		if waits := s.Do == Finish && s.End.Verdict == Waiting && s.End.Live; waits != c.waits {
+			t.Errorf("%s: %+v", c.name, s)
+		}
+	}
+}
+
 func TestEachRuleDecidesWhatItSays(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

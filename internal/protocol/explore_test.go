@@ -13,6 +13,7 @@ import (
 var (
 	depthFaults = flag.Int("faults", raceless(2, 1), "faults in a history that is explored")
 	depthActs   = flag.Int("acts", 1, "acts of people in a history that is explored")
+	depthDeep   = flag.Bool("deep", false, "explore two acts of people in one setting of each kind")
 	depthAll    = flag.Bool("all", false, "explore every setting, and not a choice of them")
 )
 
@@ -244,9 +245,10 @@ const (
 )
 
 // promises is PROTOCOL's table: what holds of which guarantee, and when. A person who
-// asks for a new one asks once for what Recreate asks always.
+// asks for a new one asks once for what Recreate asks always; and who changes the
+// object again while it is replaced gives a replacement up, as Recreate does.
 func (m *model) promises(p promise, s *state) bool {
-	within, anew := !m.anytime, m.policy.Recreate || s.did&didNew != 0
+	within, anew := !m.anytime, m.policy.Recreate || s.did&(didNew|didMidway) != 0
 	switch g := m.outside.Guarantee; {
 	case g == UniqueReference && p == noDouble:
 		return within || m.outside.Fence || !anew
@@ -405,10 +407,12 @@ func (x *explorer) explained(s state, reason string) bool {
 	case "Failed":
 		return s.did&didFail != 0
 	case ReasonEnded, ReasonLost:
-		if n, _ := s.live(); n > 0 && x.promises(noLeak, &s) {
+		n, _ := s.live()
+		if n > 0 && x.claims.at(s.api.claim).Next == 0 && x.promises(noLeak, &s) { // the old one stays where its replacement ended
 			return false
 		}
-		return s.did&(didCancel|didMeddle|didRollback|didRestore|didFail) != 0
+		return n == 0 && x.anytime && x.policy.DeleteFirst || // a cancellation that landed after spec was changed back
+			s.did&(didCancel|didMeddle|didRollback|didRestore|didFail) != 0
 	case ReasonClaimLost:
 		n, _ := s.live()
 		return n == 0 && s.did&(didMeddle|didCancel|didFail|didSellOut) != 0

@@ -83,6 +83,8 @@ func (v *View) find(n int) (Sight, bool) {
 		}
 	}
 	switch l := v.about(n); {
+	case l != nil && l.State == Closed && l.Answer == Create && v.Outside.Fence: // which is no word on what stands: the fence's answer is
+		return v.needs(v.effect(Step{Do: Fence, Incarnation: n}))
 	case l != nil:
 		return v.judge(l, n)
 	case v.Outside.Guarantee == None: // nothing is found by reference
@@ -166,10 +168,7 @@ func (v *View) close(from, to int) (Step, bool) {
 		if v.Outside.Fence {
 			return v.effect(Step{Do: Fence, Incarnation: n}), true
 		}
-		since, unsettled := v.unsettled()
-		if !unsettled {
-			since = v.Memory.Unanswered
-		}
+		since, _ := v.flying()
 		return v.waiting(ReasonSettling, fmt.Sprintf("a create of incarnation %d may still land", n), since), true
 	}
 	return Step{}, false

@@ -153,6 +153,7 @@ const (
 	didFail
 	didCopy
 	didUncertain // an outcome that nobody can tell
+	didMidway    // spec was changed while a replacement was on
 )
 
 // handle stands for an interned value.
@@ -207,20 +208,66 @@ func (m *model) pack(s *state) packed {
 	}
 	return packed{
 		api: api, cache: object(&s.cache), snap: object(&s.snap), have: object(&s.pass.have),
-		was: object(&s.late.was), new: object(&s.late.new), mem: s.mem, status: s.pass.status, looks: s.pass.looks, end: s.pass.end,
-		out: m.outs.of(s.out), air: m.airs.of(s.air), did: s.did, term: s.term, since: s.pass.since, faults: s.faults, acts: s.acts,
+		was: object(&s.late.was), new: object(&s.late.new), mem: s.mem, status: m.current(s.pass.status, s.pass.have.gen), looks: s.pass.looks, end: s.pass.end,
+		out: m.outs.of(s.out), air: m.airs.of(m.flying(s)), did: s.did, term: s.term, since: s.pass.since, faults: s.faults, acts: s.acts,
 		on: s.pass.on, late: s.late.on, released: s.released,
 		behind: s.behind, upgraded: s.upgraded, born: s.born, old: object(&s.old),
 	}
 }
 
-// grown is an object without its age, where that makes no difference any more: only
-// one that is newborn has none, and nothing takes both claim and finalizer off it.
+// grown is an object without what makes no difference any more: its age, where it
+// cannot be newborn; and which generation before this one its status is of.
 func (m *model) grown(o object) object {
 	if o.exists && (o.gen > 1 || o.finalizer && o.claim != 0 && (m.mostActs < 2 || !m.unclaims)) {
 		o.age = settled
 	}
+	o.status = m.current(o.status, o.gen)
 	return o
+}
+
+// current is a status as it counts for a generation.
+func (m *model) current(status handle, gen uint8) handle {
+	key := [2]handle{status, handle(gen)}
+	h, ok := m.currents[key]
+	if !ok {
+		st := m.statuses.at(status)
+		if st.ObservedGeneration != int64(gen) {
+			st.ObservedGeneration, st.Done = 0, false
+		}
+		if st.RejectedGeneration != int64(gen) {
+			st.RejectedGeneration = 0
+		}
+		h = m.statuses.of(st)
+		m.currents[key] = h
+	}
+	return h
+}
+
+// flying are the calls in the air that may still take effect.
+func (m *model) flying(s *state) [2]call {
+	air := s.air
+	for i, c := range air {
+		var thing State
+		if c.thing != 0 {
+			thing = s.out.things[c.thing-1].state
+		}
+		shut := c.ref.uid != 0 && int(c.ref.inc) < mostIncs && s.out.shut[c.ref.inc]
+		if (c.do == Create || c.do == Fence) && shut || (c.do == Delete || c.do == Update) && !thing.Live() {
+			air[i] = call{}
+		}
+	}
+	if air[0].do == Finish {
+		air[0], air[1] = air[1], call{}
+	}
+	return air
+}
+
+// remember is the handle of a memory, without what makes no difference.
+func (m *model) remember(mem Memory) handle {
+	if m.outside.Fence && !m.policy.DeleteFirst { // what can be closed is not waited for
+		mem.Unanswered = time.Time{}
+	}
+	return m.memories.of(mem)
 }
 
 func (m *model) unpack(p packed) state {
@@ -251,6 +298,7 @@ type model struct {
 	outs                 *intern[outside]
 	airs                 *intern[[2]call]
 	decisions            map[local]*decision
+	currents             map[[2]handle]handle
 	unclaims             bool // one of the acts
 	mostFaults, mostActs uint8
 	next                 Action // what the process does next
@@ -270,6 +318,7 @@ type setting struct {
 	forgets bool      // no rejection is kept under a key
 	before  Guarantee // what the program said that ran first; 0: the same
 	quick   bool      // explored in each test run
+	deep    bool      // explored with two acts where -deep is given
 	needs   uint8     // acts of people without which there is nothing to see
 	copied  bool      // the object begins as a copy of another one, which lives
 	acts    []act
@@ -280,7 +329,7 @@ func newModel(s setting) *model {
 	m := &model{
 		setting: s, claims: newIntern[Claim](), statuses: newIntern[Status](), memories: newIntern[Memory](),
 		looks: newIntern[seenLook](), ends: newIntern[End](), texts: newIntern[string](),
-		objects: newIntern[object](), outs: newIntern[outside](), airs: newIntern[[2]call](), decisions: map[local]*decision{},
+		objects: newIntern[object](), outs: newIntern[outside](), airs: newIntern[[2]call](), decisions: map[local]*decision{}, currents: map[[2]handle]handle{},
 	}
 	m.unclaims = slices.ContainsFunc(s.acts, func(a act) bool { return a.name == actUnclaim.name })
 	if m.outside.Settle == 0 {

@@ -18,14 +18,27 @@ func onObject(name string, did deed, f func(m *model, o *object) bool) act {
 	}}
 }
 
+// edit is a change of spec.
+func edit(name string, f func(o *object)) act {
+	return act{name, true, func(m *model, s state) (state, bool) {
+		o := &s.api
+		if !o.exists || o.deleting || o.gen >= 4 {
+			return s, false
+		}
+		f(o)
+		if o.gen++; m.claims.at(o.claim).Next != 0 {
+			s.did |= didMidway
+		}
+		return s, true
+	}}
+}
+
 var (
-	actDate = onObject("the date is changed", 0, func(_ *model, o *object) bool {
-		o.want.date, o.gen = 3-min(o.want.date, 2), o.gen+1
-		return o.gen < 5
+	actDate = edit("the date is changed", func(o *object) {
+		o.want.date = 3 - min(o.want.date, 2)
 	})
-	actPassenger = onObject("the passenger is changed", 0, func(_ *model, o *object) bool {
-		o.want.passenger, o.gen = 3-min(o.want.passenger, 2), o.gen+1
-		return o.gen < 5
+	actPassenger = edit("the passenger is changed", func(o *object) {
+		o.want.passenger = 3 - min(o.want.passenger, 2)
 	})
 	actDelete = act{"it is deleted", true, func(m *model, s state) (state, bool) {
 		return m.deleted(s)

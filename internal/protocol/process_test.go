@@ -40,8 +40,8 @@ func (m *model) view(s *state) View {
 		s.mem = m.memories.of(mem)
 		if !mem.HasClaim || !v.Own(mem.Claim) && v.Own(v.Claim) {
 			mem = mem.Meet(v.Claim, v.Status, now)
-			if s.term == 0 { // it is as old as the term, which counts as well
-				mem.Met = time.Time{}
+			if s.term == 0 || !m.unclaims { // what counts is the later one of the two
+				mem.Met, s.term, v.Term = time.Time{}, 0, now
 			}
 			s.mem = m.memories.of(mem)
 		}
@@ -333,6 +333,7 @@ type local struct {
 // decision is what came of it.
 type decision struct {
 	mem   handle // what the process knows by then
+	term  age    // since when, as far as it counts
 	claim handle // the one that references derive from
 	step  Step
 }
@@ -348,10 +349,10 @@ func (m *model) decided(s *state) (*Step, Claim) {
 		if m.mutant != nil && m.mutant.decide != nil {
 			decide = m.mutant.decide
 		}
-		d = &decision{s.mem, m.claims.of(Effective(v)), decide(v)}
+		d = &decision{s.mem, s.term, m.claims.of(Effective(v)), decide(v)}
 		m.decisions[key] = d
 	}
-	s.mem = d.mem
+	s.mem, s.term = d.mem, d.term
 	return &d.step, m.claims.at(d.claim)
 }
 
@@ -389,7 +390,7 @@ func (m *model) effect(s state, claim Claim, step Step, to emit) {
 		c.ref = s.out.things[c.thing-1].ref
 	}
 	unknown := func(s state) state {
-		s.mem = m.memories.of(sending.Ended(step, OutcomeUnknown, before, epoch))
+		s.mem = m.remember(sending.Ended(step, OutcomeUnknown, before, epoch))
 		s.pass.looks, s.pass.since = 0, 0
 		s.pass.end = m.ends.of(End{Verdict: Working, Reason: ReasonOutcomeUnknown})
 		return s
@@ -436,6 +437,6 @@ func (m *model) answer(s state, claim Claim, step Step, sight Sight, outcome Out
 	default:
 		s.pass.end = m.ends.of(End{Verdict: Working, Reason: "NoEffect"})
 	}
-	s.mem = m.memories.of(mem)
+	s.mem = m.remember(mem)
 	return s
 }

@@ -33,6 +33,12 @@ func (v *View) oldFirst() (Step, bool) {
 	case !ok:
 		return v.first, true
 	case v.wantedBack(old):
+		since, flying := v.flying() // a cancellation may be
+		if flying {
+			s := v.waiting(ReasonSettling, "spec is changed back, and a cancellation of what stood before may still land", since)
+			s.End.Live = true
+			return s, true
+		}
 		return Step{}, false
 	case old.State.Live():
 		return v.end(old, ReasonReplacing), true

@@ -21,11 +21,11 @@ func settings() []setting {
 	rebind := Outside{Guarantee: UniqueReference, Fence: true, Rebind: true, Adopt: true}
 	rebindLookup := Outside{Guarantee: LookupOnly, Rebind: true, Adopt: true}
 	var all []setting
-	for _, g := range []struct {
+	for group, g := range []struct {
 		name string
 		acts []act
 	}{{"wishes", wish}, {"hands", hands}, {"world", world}} {
-		for _, s := range []setting{
+		for n, s := range []setting{
 			{name: "UniqueReference, fenced, any time", outside: fenced, anytime: true, lag: true},
 			{name: "UniqueReference, any time", outside: unique, anytime: true, lag: true},
 			{name: "UniqueReference", outside: unique, lag: true},
@@ -44,6 +44,7 @@ func settings() []setting {
 			{name: "UniqueReference, fenced, slow", outside: fenced, anytime: true, lag: true, slow: true},
 			{name: "LookupOnly, slow", outside: lookup, lag: true, slow: true},
 		} {
+			s.deep = n%3 == group
 			s.name, s.acts = s.name+": "+g.name, g.acts
 			all = append(all, s)
 		}
@@ -57,16 +58,16 @@ func settings() []setting {
 		setting{name: "UniqueReference, blind", outside: unique, blind: true, lag: true, acts: wish},
 		setting{name: "LookupOnly, recreate, blind", outside: lookup, policy: recreate, blind: true, lag: true, acts: []act{actDelete, actWipe, actCancel}},
 		setting{name: "UniqueReference: two wishes", outside: unique, lag: true, acts: []act{actPassenger, actDelete}, needs: 2},
-		setting{name: "None: a person", outside: Outside{Guarantee: None}, acts: person},
-		setting{name: "None, delete first: a person", outside: Outside{Guarantee: None}, policy: first, acts: person},
+		setting{name: "None: a person", deep: true, outside: Outside{Guarantee: None}, acts: person},
+		setting{name: "None, delete first: a person", deep: true, outside: Outside{Guarantee: None}, policy: first, acts: person},
 		setting{name: "rebind, fenced: a person", outside: rebind, anytime: true, lag: true, acts: person},
 		setting{name: "rebind, LookupOnly: a person", outside: rebindLookup, lag: true, acts: person},
 		setting{name: "rebind, retain", outside: rebind, policy: Policy{Retain: true}, anytime: true, lag: true, acts: wish},
-		setting{name: "retain", outside: lookup, policy: Policy{Retain: true}, lag: true, acts: wish},
+		setting{name: "retain", deep: true, outside: lookup, policy: Policy{Retain: true}, lag: true, acts: wish},
 		setting{name: "a copy", outside: fenced, anytime: true, lag: true, copied: true, acts: world},
 		setting{name: "UniqueReference, LookupOnly before: an upgrade", outside: unique, before: LookupOnly, lag: true, acts: []act{actUpgrade, actPassenger, actDelete}, needs: 2},
 		setting{name: "UniqueReference, fenced, LookupOnly before: an upgrade", outside: fenced, before: LookupOnly, lag: true, acts: []act{actUpgrade, actPassenger, actDelete}, needs: 2},
-		setting{name: "UniqueReference, slow: the passenger", outside: unique, slow: true, acts: []act{actPassenger}},
+		setting{name: "UniqueReference, slow: the passenger", deep: true, outside: unique, slow: true, acts: []act{actPassenger}},
 		setting{name: "UniqueReference: another's id", outside: unique, acts: []act{actStatusForeign}},
 	)
 	for i := range all {
@@ -86,7 +87,9 @@ var quick = map[string]bool{
 // depth is how many faults and acts are explored, where so many are asked for. Two
 // lies about an absence in a row are more than is promised.
 func (s setting) depth(faults, acts uint8) (uint8, uint8) {
-	acts = max(acts, s.needs)
+	if acts = max(acts, s.needs); *depthDeep && s.deep {
+		acts = max(acts, 2)
+	}
 	if s.blind || s.needs > 2 {
 		faults = min(faults, 1)
 	}

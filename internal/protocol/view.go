@@ -255,10 +255,22 @@ func (v *View) Learns(s Sight) bool {
 
 // closed: no create of this incarnation can take effect any more.
 func (v *View) closed(incarnation int) bool {
-	m := v.Memory
-	if m.Known || m.fenced(incarnation) || v.Outside.Fence {
+	if m := v.Memory; m.Known || m.fenced(incarnation) || v.Outside.Fence {
 		return m.Known || m.fenced(incarnation) // what can be closed is not waited for: a call may land ever so late
 	}
-	_, unsettled := v.unsettled()
-	return !unsettled && (m.Unanswered.IsZero() || v.passed(m.Unanswered))
+	_, flying := v.flying()
+	return !flying
+}
+
+// flying tells whether a call may still take effect that lands within a window, and
+// since when that window must pass.
+func (v *View) flying() (time.Time, bool) {
+	at := v.Memory.Unanswered
+	switch since, unsettled := v.unsettled(); {
+	case v.Memory.Known:
+		return at, false
+	case unsettled:
+		return since, true
+	}
+	return at, !at.IsZero() && !v.passed(at)
 }
