@@ -113,4 +113,18 @@ var edges = []behaviour{
 			failure(422, "Invalid", `CreateOptions.meta.k8s.io "" is invalid: fieldManager: `+message,
 				`{"group":"meta.k8s.io","kind":"CreateOptions","causes":[{"reason":"FieldValueTooLong","message":"`+message+`","field":"fieldManager"}]}`))
 	}},
+	{"A pod on a node has its grace, unless it is taken from it", func(t *testing.T, e *env) {
+		e.accounted(t)
+		const pods = "/api/v1/namespaces/$NS/pods"
+		e.post(t, pods, `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"p"},"spec":{"nodeName":"n","automountServiceAccountToken":false,"containers":[{"name":"c","image":"i"}]}}`)
+		got := e.delete(t, pods+"/p")
+		if got.text("metadata", "deletionGracePeriodSeconds") != "30" || got.at("metadata", "deletionTimestamp") == nil {
+			t.Errorf("%s", got.json())
+		}
+		if still := e.get(t, pods+"/p"); still.version() != got.version() {
+			t.Errorf("%s", still.json())
+		}
+		e.delete(t, pods+"/p?gracePeriodSeconds=0")
+		e.gone(t, pods, "p")
+	}},
 }

@@ -3,6 +3,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -26,6 +27,9 @@ type Server struct {
 	// Controllers says that what a controller manager does is done: garbage is
 	// collected, and a namespace that is deleted is emptied.
 	Controllers bool
+	// Known are the sentences of behaviours that the server is known not to have,
+	// and why. They are skipped; a sentence that is none of the suite's is an error.
+	Known map[string]string
 }
 
 // patience is how long a test waits for what must come.
@@ -51,6 +55,15 @@ func groups() map[string][]behaviour {
 // them away when all tests have ended.
 func Run(t *testing.T, s Server) {
 	t.Helper()
+	unknown := maps.Clone(s.Known)
+	for _, group := range groups() {
+		for _, b := range group {
+			delete(unknown, b.sentence)
+		}
+	}
+	for sentence := range unknown {
+		t.Errorf("the suite has no behaviour %q", sentence)
+	}
 	root := newEnv(t, s)
 	t.Cleanup(func() { root.cleanUp(t) })
 	root.define(t, root.widgets())
@@ -62,6 +75,9 @@ func Run(t *testing.T, s Server) {
 				for _, b := range group {
 					t.Run(b.sentence, func(t *testing.T) {
 						t.Parallel()
+						if why, known := s.Known[b.sentence]; known {
+							t.Skip(why)
+						}
 						b.test(t, root.inNamespace(t))
 					})
 				}
