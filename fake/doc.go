@@ -52,8 +52,8 @@
 //     RBAC and of definitions. Their metadata is validated, and of the rest little:
 //     what is immutable, and what a binding binds. Defaults are those that are seen
 //     most, of Secrets, Services, Pods and Deployments.
-//   - There is no scale subresource, and none of pods and tokens. A pod is deleted at
-//     once, whatever its grace period is.
+//   - There is no scale subresource, and none of pods and tokens. A pod on a node that is
+//     deleted stays until it is deleted without grace, since no kubelet does that.
 //   - Controllers do their work before the request is answered that makes it: garbage
 //     is collected, a namespace is emptied, a definition is established. Nothing
 //     runs a Deployment or a Pod, and a new namespace has no ServiceAccount.

@@ -66,7 +66,7 @@ func core() []*Resource {
 		builtin("", "ServiceAccount", "serviceaccounts").short("sa").returned(),
 		builtin("", "Service", "services").short("svc").in("all").status().returned().upsert().filled(fillService).prepared(prepareService).
 			named(validation.NameIsDNS1035Label),
-		builtin("", "Pod", "pods").short("po").in("all").status().returned().generation().filled(fillPod).prepared(preparePod).
+		builtin("", "Pod", "pods").short("po").in("all").status().returned().generation().filled(fillPod).prepared(preparePod).graceful(podGrace).
 			selecting("spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName", "status.phase", "status.podIP"),
 		builtin("", "Event", "events").short("ev").upsert().selecting("involvedObject.kind", "involvedObject.namespace", "involvedObject.name",
 			"involvedObject.uid", "involvedObject.apiVersion", "involvedObject.resourceVersion", "involvedObject.fieldPath",
@@ -109,6 +109,7 @@ func (r *Resource) named(f func(string, bool) []string) *Resource { r.Traits.Nam
 func (r *Resource) prepared(f func(obj, old Object)) *Resource    { r.Traits.Prepare = f; return r }
 func (r *Resource) filled(f func(Object)) *Resource               { r.Model.(*goType).fill = f; return r }
 
+func (r *Resource) graceful(f func(Object) int64) *Resource { r.Traits.Grace = f; return r }
 func (r *Resource) validated(f func(_, _ Object) field.ErrorList) *Resource {
 	r.Traits.Validate = f
 	return r

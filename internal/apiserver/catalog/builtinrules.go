@@ -144,6 +144,17 @@ func preparePod(obj, old Object) {
 	}
 }
 
+// podGrace is the time that a kubelet is given. Where no node has the pod, or it has
+// ended, nobody is waited for.
+func podGrace(obj Object) int64 {
+	phase := text(obj, "status", "phase")
+	if text(obj, "spec", "nodeName") == "" || phase == "Failed" || phase == "Succeeded" {
+		return 0
+	}
+	seconds, _, _ := unstructured.NestedInt64(obj, "spec", "terminationGracePeriodSeconds") // it has a default
+	return seconds
+}
+
 func fillDeployment(obj Object) {
 	spec := Child(obj, "spec")
 	if _, ok := spec["replicas"]; !ok {

@@ -43,6 +43,9 @@ type Traits struct {
 	// metadata and status, or of all but metadata where there is no status
 	// subresource.
 	Generation bool
+	// Grace is how many seconds an object is given to end by itself once it is
+	// deleted; nil for none.
+	Grace func(obj Object) int64
 	// Prepare brings a new or changed object into order before it is validated;
 	// old is nil for a new one.
 	Prepare func(obj, old Object)

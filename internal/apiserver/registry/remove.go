@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,11 +47,36 @@ func (r *Registry) delete(q *Request, o metav1.DeleteOptions) (Result, error) {
 	case q.Resource.Table == catalog.Definitions && !deleting:
 		return r.deleteDefinition(q, stored, obj)
 	}
+	grace, pending := gracePeriod(q, obj, o)
+	if pending {
+		return Result{Object: stored, Before: stored, After: stored}, nil
+	}
 	finalizers := cascade(meta(obj).GetFinalizers(), o)
-	if len(finalizers) == 0 {
+	if len(finalizers) == 0 && grace == 0 {
 		return r.deleteNow(q, stored, obj)
 	}
-	return r.mark(q, stored, obj, finalizers)
+	return r.mark(q, stored, obj, finalizers, grace)
+}
+
+// gracePeriod is how many seconds an object still has. It is pending where it is
+// being deleted already and is given no less than before.
+func gracePeriod(q *Request, obj catalog.Object, o metav1.DeleteOptions) (seconds int64, pending bool) {
+	if q.Resource.Traits.Grace == nil {
+		return 0, false
+	}
+	seconds = q.Resource.Traits.Grace(obj)
+	if o.GracePeriodSeconds != nil && seconds > 0 {
+		if seconds = *o.GracePeriodSeconds; seconds < 0 {
+			seconds = 1
+		}
+	}
+	if has := meta(obj).GetDeletionGracePeriodSeconds(); meta(obj).GetDeletionTimestamp() != nil && has != nil {
+		if *has == 0 {
+			return 0, false
+		}
+		return seconds, o.GracePeriodSeconds == nil || seconds >= *has
+	}
+	return seconds, false
 }
 
 func hasSpecFinalizers(obj catalog.Object) bool {
@@ -114,19 +140,18 @@ func cascade(finalizers []string, o metav1.DeleteOptions) []string {
 	return kept
 }
 
-// mark gives an object a deletion timestamp; its finalizers keep it.
-func (r *Registry) mark(q *Request, stored *storage.Object, obj catalog.Object, finalizers []string) (Result, error) {
+// mark gives an object a deletion timestamp, when its grace is over; that, and its
+// finalizers, keep it.
+func (r *Registry) mark(q *Request, stored *storage.Object, obj catalog.Object, finalizers []string, grace int64) (Result, error) {
 	u, before := meta(obj), meta(obj).DeepCopy().Object
 	u.SetFinalizers(finalizers)
-	if u.GetDeletionTimestamp() == nil {
-		if u.GetGeneration() > 0 {
-			u.SetGeneration(u.GetGeneration() + 1)
-		}
-		now := r.now()
-		u.SetDeletionTimestamp(&now)
+	if u.GetDeletionTimestamp() == nil && u.GetGeneration() > 0 {
+		u.SetGeneration(u.GetGeneration() + 1)
 	}
-	var zero int64
-	u.SetDeletionGracePeriodSeconds(&zero)
+	if at := metav1.NewTime(r.now().Add(time.Duration(grace) * time.Second)); u.GetDeletionTimestamp() == nil || at.Before(u.GetDeletionTimestamp()) {
+		u.SetDeletionTimestamp(&at)
+	}
+	u.SetDeletionGracePeriodSeconds(&grace)
 	if same(obj, before) {
 		return Result{Object: stored, Before: stored, After: stored}, nil
 	}
