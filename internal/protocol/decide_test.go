@@ -82,6 +82,20 @@ func TestAClosedReferenceIsFencedAgainBeforeItIsGivenUp(t *testing.T) {
 	}
 }
 
+// Status may still tell of the replacement before this one: the present one was
+// never there, and is made, under its key.
+func TestAReplacementIsNotGivenUpForTheEndOfOneBefore(t *testing.T) {
+	t.Parallel()
+	v := standing()
+	v.Claim.Next, v.Claim.ID, v.Status.ID, v.Status.Recorded = 3, "b1", "b2", true
+	v.Memory = v.Memory.Meet(v.Claim, v.Status, v.Now.Add(-time.Hour))
+	v.Memory.Read, v.Memory.Patched = true, true
+	s, _ := decide(t, v, seeing(map[int]Sight{1: {State: Ended, ID: "b1", Own: 1}, 2: {State: Ended, ID: "b2", Own: 2}}))
+	if s.Do != Create || s.Incarnation != 3 {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestASpecThatIsChangedBackWaitsForACancellation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -246,9 +246,10 @@ const (
 
 // promises is PROTOCOL's table: what holds of which guarantee, and when. A person who
 // asks for a new one asks once for what Recreate asks always; and who changes the
-// object again while it is replaced gives a replacement up, as Recreate does.
+// object again while it is replaced gives a replacement up, as Recreate does. An
+// outside that forgets what stood under a reference accepts it again.
 func (m *model) promises(p promise, s *state) bool {
-	within, anew := !m.anytime, m.policy.Recreate || s.did&(didNew|didMidway) != 0
+	within, anew := !m.anytime, m.policy.Recreate || s.did&(didNew|didMidway|didVanish) != 0
 	switch g := m.outside.Guarantee; {
 	case g == UniqueReference && p == noDouble:
 		return within || m.outside.Fence || !anew
@@ -395,6 +396,9 @@ func (x *explorer) wrongEnd(s state) string {
 		if live && t.state == Present && t.content == s.api.want && st.ID == idOf(i) && n == 1 && c.Next == 0 {
 			return ""
 		}
+	}
+	if n > 1 && !x.promises(noDouble, &s) {
+		return ""
 	}
 	return fmt.Sprintf("at rest, and not as wanted: %d live, status %q", n, st.ID)
 }

@@ -153,6 +153,7 @@ const (
 	didFail
 	didCopy
 	didUncertain // an outcome that nobody can tell
+	didVanish    // what is gone outside has left no trace
 	didMidway    // spec was changed while a replacement was on
 )
 

@@ -101,7 +101,7 @@ var (
 		for i := range s.out.things {
 			if t := &s.out.things[i]; t.ref.inc != 0 && t.ref.uid != 0 && t.state.Live() {
 				t.ref, t.state = reference{uid: 9}, Absent
-				s.did |= didCancel
+				s.did |= didCancel | didVanish
 				return s, true
 			}
 		}

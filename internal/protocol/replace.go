@@ -139,7 +139,7 @@ func (v *View) hadNext() bool {
 		return v.Memory.id(v.Claim.Next) != ""
 	}
 	l := v.byID(id)
-	return l == nil || l.State.missing() || l.Own != 0
+	return l == nil || l.State.missing() || l.Own == v.Claim.Next
 }
 
 // dropped is the claim without its replacement. id stays that of the one before.
