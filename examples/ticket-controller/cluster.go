@@ -21,6 +21,25 @@ type cluster struct {
 // getStarted is what to do where there is no cluster.
 const getStarted = "to have a cluster to play with, run: go -C internal/e2e run ./cluster"
 
+// errNoCluster says that none is configured at all, not even a broken one.
+var errNoCluster = errors.New("no cluster is configured")
+
+// choose finds the cluster, or says that the embedded one is to be used. It is
+// never used in the place of what is configured and broken, unless it was asked for.
+func choose(s settings, getenv func(string) string, home string) (k cluster, embedded bool, err error) {
+	if s.embedded == always {
+		return cluster{}, true, nil
+	}
+	k, err = findCluster(s, getenv, home)
+	switch {
+	case err == nil && s.bookingURL == "":
+		return k, false, errNoBookingURL
+	case s.embedded != never && errors.Is(err, errNoCluster):
+		return cluster{}, true, nil
+	}
+	return k, false, err
+}
+
 // findCluster takes the first of: --kubeconfig, $KUBECONFIG, ~/.kube/config, the
 // pod's own. One that is named and broken is an error; nothing else is tried.
 func findCluster(s settings, getenv func(string) string, home string) (cluster, error) {
@@ -68,7 +87,10 @@ func inPod(s settings, looked string) (cluster, error) {
 	cfg, err := rest.InClusterConfig()
 	switch {
 	case errors.Is(err, rest.ErrNotInCluster):
-		return cluster{}, fmt.Errorf("no cluster is configured: looked for --kubeconfig, $KUBECONFIG, %s and a pod's own environment; %s", looked, getStarted)
+		if s.context != "" {
+			return cluster{}, fmt.Errorf("--context %s: there is no kubeconfig that could have it: looked for --kubeconfig, $KUBECONFIG and %s; take it off, or give one", s.context, looked)
+		}
+		return cluster{}, fmt.Errorf("%w: looked for --kubeconfig, $KUBECONFIG, %s and a pod's own environment; %s", errNoCluster, looked, getStarted)
 	case err != nil:
 		return cluster{}, fmt.Errorf("the pod's own environment cannot be used: %w; give the pod a ServiceAccount token", err)
 	case s.context != "":

@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	_ "embed" // for the definition
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -18,22 +20,66 @@ import (
 	"github.com/tetherkube/tether"
 	"github.com/tetherkube/tether/booking"
 	v1 "github.com/tetherkube/tether/examples/ticket-controller/api/v1"
+	"github.com/tetherkube/tether/examples/ticket-controller/embedded"
 	"github.com/tetherkube/tether/metrics"
 )
 
+// definition is the Ticket's.
+//
+//go:embed deploy/crd.yaml
+var definition string
+
 // control runs the controller until ctx ends.
-func control(ctx context.Context, s settings, stderr io.Writer) error {
+func control(ctx context.Context, s settings, stdout, stderr io.Writer, getenv func(string) string) (err error) {
 	home, _ := os.UserHomeDir() // "" where there is none
-	k, err := findCluster(s, os.Getenv, home)
+	k, inProcess, err := choose(s, getenv, home)
 	if err != nil {
 		return err
 	}
-	log := textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(s.verbosity), textlogger.Output(stderr)))
+	log := logger(s, stderr)
 	klog.SetLogger(log) // what client-go says goes the same way
 	token := booking.TokenFile(s.bookingTokenFile)
-	if _, err := token(ctx); err != nil {
-		return fmt.Errorf("--booking-token-file: %w", err)
+	if s.bookingURL != "" {
+		if _, err := token(ctx); err != nil {
+			return fmt.Errorf("--booking-token-file: %w", err)
+		}
 	}
+	if inProcess {
+		server, err := embedded.Start(embedded.Options{
+			Definition: definition, BookingURL: s.bookingURL, Out: stdout, JSON: s.logFormat == "json", Colour: colour(stdout, getenv),
+		})
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, server.Close()) }()
+		k = cluster{config: server.Config()}
+		if s.bookingURL == "" {
+			s.bookingURL, token = server.BookingURL(), booking.StaticToken(server.Token())
+		}
+	}
+	return manage(ctx, s, k, token, log)
+}
+
+// logger writes what the controller has to say.
+func logger(s settings, to io.Writer) logr.Logger {
+	if s.logFormat == "json" {
+		return logr.FromSlogHandler(slog.NewJSONHandler(to, &slog.HandlerOptions{Level: slog.Level(-s.verbosity)}))
+	}
+	return textlogger.NewLogger(textlogger.NewConfig(textlogger.Verbosity(s.verbosity), textlogger.Output(to)))
+}
+
+// colour says whether w is a terminal whose user wants colours.
+func colour(w io.Writer, getenv func(string) string) bool {
+	f, ok := w.(*os.File)
+	if !ok || getenv("NO_COLOR") != "" || getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := f.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}
+
+// manage runs the controller on a cluster until ctx ends.
+func manage(ctx context.Context, s settings, k cluster, token booking.TokenSource, log logr.Logger) error {
 	api, err := booking.NewClient(booking.Options{BaseURL: s.bookingURL, Token: token, Timeout: s.callTimeout})
 	if err != nil {
 		return fmt.Errorf("booking API: %w", err)

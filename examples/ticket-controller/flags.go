@@ -36,6 +36,8 @@ type settings struct {
 	formerClusterIDs    []string
 	allowAdopt          bool
 	verbosity           int
+	embedded            string // "", auto, always or never
+	logFormat           string // "", text or json
 }
 
 var errHelp = errors.New("help was asked for")
@@ -83,8 +85,9 @@ func options() []option {
 		text("kubeconfig", "FILE", "How to reach the cluster. [$KUBECONFIG, then ~/.kube/config, then the pod's own]", func(s *settings) *string { return &s.kubeconfig }),
 		text("context", "NAME", "Which context of the kubeconfig. [its current one]", func(s *settings) *string { return &s.context }),
 		{"namespace", "NAME[,NAME…]", "Only Tickets of these namespaces. [all]", setNamespaces},
-		{"booking-url", "URL", "Where the booking API is, without /v1. Required.", setBookingURL},
-		text("booking-token-file", "FILE", "Holds the booking API's bearer token. Read for each call, so that it may be rotated. Required.", func(s *settings) *string { return &s.bookingTokenFile }),
+		{"embedded", "auto|always|never", "Work against an API server and an airline in this process, both fakes: auto where no cluster is configured at all. One that is configured and broken is an error. [auto]", setEmbedded},
+		{"booking-url", "URL", "Where the booking API is, without /v1. Required, but with the embedded API server, where it takes the place of the fake airline.", setBookingURL},
+		text("booking-token-file", "FILE", "Holds the booking API's bearer token. Read for each call, so that it may be rotated. Required with booking-url.", func(s *settings) *string { return &s.bookingTokenFile }),
 		number("workers", "Tickets worked on at once. [4]", 1, func(s *settings) *int { return &s.workers }),
 		{"leader-elect", "BOOL", "Run only while holding a Lease, so that several replicas may be started; without it, never run two. [in a cluster true, else false]", setLeaderElect},
 		text("lease-namespace", "NAME", "Where the Lease is. [the pod's namespace, else default]", func(s *settings) *string { return &s.leaseNamespace }),
@@ -98,6 +101,7 @@ func options() []option {
 		{"cluster-id", "ID", "This cluster's id in references. [the UID of namespace kube-system]", func(s *settings, v string) error { return setClusterIDs(v, &s.clusterID) }},
 		{"former-cluster-ids", "ID[,ID…]", "What the cluster's id was before: bookings made under it are this cluster's too. [none]", setFormerClusterIDs},
 		{"allow-adopt", "BOOL", "Lets a Ticket take over a booking of the account that is no other Ticket's, by annotation. Whoever may edit Tickets can then have any of them. [false]", setAllowAdopt},
+		{"log-format", "text|json", "How the log is written. [text]", setLogFormat},
 		number("v", "How much is logged: 0 what matters, 1 each pass, 2 each step. [0]", 0, func(s *settings) *int { return &s.verbosity }),
 	}
 }
@@ -164,6 +168,36 @@ func setAllowAdopt(s *settings, v string) (err error) {
 	return nil
 }
 
+func setEmbedded(s *settings, v string) error { return oneOf(&s.embedded, v, auto, always, never) }
+
+func setLogFormat(s *settings, v string) error { return oneOf(&s.logFormat, v, "text", "json") }
+
+func oneOf(at *string, v string, words ...string) error {
+	if !slices.Contains(words, v) {
+		return fmt.Errorf("%.40q is not known: want one of %s", v, strings.Join(words, ", "))
+	}
+	*at = v
+	return nil
+}
+
+// The values of --embedded.
+const (
+	auto   = "auto"
+	always = "always"
+	never  = "never"
+)
+
+// usageError is a command line that is wrong.
+type usageError struct{ error }
+
+// Unwrap is what is wrong.
+func (e usageError) Unwrap() error { return e.error }
+
+var (
+	errNoBookingURL   = usageError{errors.New("--booking-url is missing: say where the booking API is; to have one to play with, run: ticket-controller booking-server")}
+	errNoBookingToken = usageError{errors.New("--booking-token-file is missing: name a file that holds the booking API's token; one to play with takes any")}
+)
+
 // parse reads the command line, and for what it does not say the environment.
 func parse(args []string, getenv func(string) string) (settings, error) {
 	var s settings
@@ -192,10 +226,10 @@ func parse(args []string, getenv func(string) string) (settings, error) {
 		}
 	}
 	switch {
-	case s.bookingURL == "":
-		return s, errors.New("--booking-url is missing: say where the booking API is; to have one to play with, run: ticket-controller booking-server")
-	case s.bookingTokenFile == "":
-		return s, errors.New("--booking-token-file is missing: name a file that holds the booking API's token; one to play with takes any")
+	case s.bookingURL == "" && (s.embedded == never || s.bookingTokenFile != ""):
+		return s, errNoBookingURL
+	case s.bookingURL != "" && s.bookingTokenFile == "":
+		return s, errNoBookingToken
 	}
 	return s, s.check()
 }

@@ -19,7 +19,7 @@ func TestFlagsAndTheirEnvironmentSayTheSame(t *testing.T) {
 	args := []string{
 		"--kubeconfig", "k", "--context", "c", "--namespace", "a, b", "--booking-url", "https://x.example", "--booking-token-file", "t",
 		"--workers", "7", "--leader-elect", "true", "--lease-namespace", "l", "--lease-duration", "3s", "--health-addr", ":1", "--metrics-addr", ":2",
-		"--stop-timeout", "4s", "--call-timeout", "5s", "--settle", "6s", "--poll", "7s", "--cluster-id", "i", "-v", "2",
+		"--stop-timeout", "4s", "--call-timeout", "5s", "--settle", "6s", "--poll", "7s", "--cluster-id", "i", "--embedded", "never", "--log-format", "json", "-v", "2",
 	}
 	byFlag, err := parse(args, none)
 	if err != nil {
@@ -28,7 +28,7 @@ func TestFlagsAndTheirEnvironmentSayTheSame(t *testing.T) {
 	want := settings{
 		kubeconfig: "k", context: "c", namespaces: []string{"a", "b"}, bookingURL: "https://x.example", bookingTokenFile: "t",
 		workers: 7, leaderElect: "true", leaseNamespace: "l", leaseDuration: 3 * time.Second, healthAddr: ":1", metricsAddr: ":2",
-		stopTimeout: 4 * time.Second, callTimeout: 5 * time.Second, settle: 6 * time.Second, poll: 7 * time.Second, clusterID: "i", verbosity: 2,
+		stopTimeout: 4 * time.Second, callTimeout: 5 * time.Second, settle: 6 * time.Second, poll: 7 * time.Second, clusterID: "i", embedded: "never", logFormat: "json", verbosity: 2,
 	}
 	if d := cmp.Diff(want, byFlag, cmp.AllowUnexported(settings{})); d != "" {
 		t.Errorf("flags (-want +got):\n%s", d)
@@ -54,7 +54,10 @@ func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
 		args []string
 		want []string
 	}{
-		{nil, []string{"--booking-url is missing", "booking-server"}},
+		{[]string{"--embedded", "never"}, []string{"--booking-url is missing", "booking-server"}},
+		{[]string{"--embedded", "always", "--booking-token-file", "t"}, []string{"--booking-url is missing"}},
+		{[]string{"--embedded", "perhaps"}, []string{"embedded", `"perhaps"`, "auto, always, never"}},
+		{[]string{"--log-format", "xml"}, []string{"log-format", `"xml"`, "text, json"}},
 		{good[:2], []string{"--booking-token-file is missing"}},
 		{[]string{"--booking-url", "ftp://x"}, []string{"booking-url", "ftp://x", "https://api.example.com"}},
 		{append([]string{"--workers", "0"}, good...), []string{"workers", `"0"`, "at least 1"}},

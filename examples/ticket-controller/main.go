@@ -1,6 +1,7 @@
 // Command ticket-controller books, changes and cancels flights for Tickets.
 //
-//	ticket-controller                   runs the controller
+//	ticket-controller                   runs the controller: on the cluster that is
+//	                                    configured, or with none on a fake in this process
 //	ticket-controller booking-server    runs a booking API to play with
 //	ticket-controller --help            tells the flags
 package main
@@ -54,9 +55,14 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer, gete
 		_, _ = fmt.Fprintf(stderr, "ticket-controller: %v\nRun ticket-controller --help for the flags.\n", err)
 		return 2
 	}
-	if err := control(ctx, s, stderr); err != nil {
-		_, _ = fmt.Fprintf(stderr, "ticket-controller: %v\n", err)
-		return 1
+	err = control(ctx, s, stdout, stderr, getenv)
+	switch {
+	case err == nil:
+		return 0
+	case errors.As(err, new(usageError)):
+		_, _ = fmt.Fprintf(stderr, "ticket-controller: %v\nRun ticket-controller --help for the flags.\n", err)
+		return 2
 	}
-	return 0
+	_, _ = fmt.Fprintf(stderr, "ticket-controller: %v\n", err)
+	return 1
 }

@@ -1,0 +1,60 @@
+package embedded
+
+import (
+	"fmt"
+	"strings"
+)
+
+// facts are what the banner tells.
+type facts struct {
+	apiServer, kubeconfig string
+	bookingURL, token     string // token is empty where the booking API is not the embedded one
+	firstDay, soldOutDay  string
+	secondDay             string
+}
+
+// banner says what this is, and what to try in a second terminal.
+func banner(f facts) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `This is an EMBEDDED FAKE, not a cluster: no cluster is configured, or --embedded
+asked for it. A Kubernetes API server in memory at %s
+`, f.apiServer)
+	if f.token != "" {
+		fmt.Fprintf(&b, "and an airline in memory at %s; no seat is really booked.\n", f.bookingURL)
+	} else {
+		fmt.Fprintf(&b, "works with the booking API at %s, which was given:\nwhat is booked there may be real.\n", f.bookingURL)
+	}
+	b.WriteString("All of it goes when this program ends.\n")
+	fmt.Fprintf(&b, `
+In a second terminal:
+
+  export KUBECONFIG=%s
+  kubectl get tickets
+  kubectl explain ticket.spec
+  kubectl patch ticket to-new-york --type merge -p '{"spec":{"departureDate":"%s"}}'
+  kubectl delete ticket two-to-tokyo
+`, quote(f.kubeconfig), f.secondDay)
+	if f.token != "" {
+		fmt.Fprintf(&b, `
+to-paris is sold out on %s; another day has seats:
+
+  kubectl patch ticket to-paris --type merge -p '{"spec":{"departureDate":"%s"}}'
+
+What the airline has:
+
+  curl -s -H 'Authorization: Bearer %s' %s/v1/bookings
+`, f.soldOutDay, f.firstDay, f.token, f.bookingURL)
+	}
+	b.WriteString("\nCtrl-C ends it. What happens from now on:\n\n")
+	return b.String()
+}
+
+// quote makes one word for a shell.
+func quote(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool {
+		return !strings.ContainsRune("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+:", r)
+	}) {
+		return s
+	}
+	return `'` + strings.ReplaceAll(s, `'`, `'\''`) + `'`
+}
