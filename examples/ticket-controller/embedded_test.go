@@ -73,7 +73,7 @@ func ready(t *testing.T, u *unstructured.Unstructured) (status, reason string) {
 }
 
 // It is not parallel: the program sets the process's klog logger.
-func TestWithNoClusterTheProgramBooksItsSamplesAndFollowsAPerson(t *testing.T) { //nolint:tparallel // see above
+func TestWithNoClusterTheProgramBooksItsSamplesAndFollowsAPerson(t *testing.T) {
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
 	screen, stdout := io.Pipe()
