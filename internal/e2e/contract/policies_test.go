@@ -271,6 +271,7 @@ func TestAPersonSaysWhatCameOfACreateThatNobodyCanLookUp(t *testing.T) {
 			t.Parallel()
 			o := hasty()
 			o.Guarantee = tether.None
+			o.Settle = 10 * time.Second // the object must be seen while it is newborn, on a busy machine too
 			b := manageUp(t, managing{options: o})
 			happened := strings.Contains(c.answer, "machine-1")
 			b.shop.next("create", map[bool]moment{true: after, false: before}[happened], answers(errors.New("connection reset")))
