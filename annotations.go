@@ -35,8 +35,15 @@ func (a asks) same(x, y metav1.Object) bool {
 	if a.domain == "" {
 		return true
 	}
-	ax, ay := x.GetAnnotations(), y.GetAnnotations()
-	return !slices.ContainsFunc(a.all(), func(name string) bool { return ax[name] != ay[name] })
+	return !slices.ContainsFunc(a.all(), func(name string) bool { return !sameAnnotation(x, name, y, name) })
+}
+
+// sameAnnotation: both carry it with the same value, or neither does. An empty one
+// is not one that is not there.
+func sameAnnotation(x metav1.Object, onX string, y metav1.Object, onY string) bool {
+	a, hasA := x.GetAnnotations()[onX]
+	b, hasB := y.GetAnnotations()[onY]
+	return a == b && hasA == hasB
 }
 
 var outcomeForm = regexp.MustCompile(`^[1-9][0-9]*\.[1-9][0-9]*=(happened:.+|did-not-happen)$`)

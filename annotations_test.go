@@ -53,3 +53,17 @@ func TestAnotherControllersAnnotationsAskNothing(t *testing.T) {
 		t.Error("this controller's annotation is missed")
 	}
 }
+
+func TestAnEmptyAnnotationIsNotOneThatIsNotThere(t *testing.T) {
+	t.Parallel()
+	a := asks{"example.com", "thing"}
+	for _, name := range a.all() {
+		empty, none := annotated(name, ""), annotated()
+		if a.same(empty, none) || a.same(none, empty) {
+			t.Errorf("%s: taking an empty one off starts no pass", name)
+		}
+		if !a.same(empty, annotated(name, "")) {
+			t.Errorf("%s: not the same as itself", name)
+		}
+	}
+}

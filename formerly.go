@@ -42,7 +42,7 @@ func (r *managing[T]) nameOf(obj T) string { return r.c.nameOn(obj) }
 
 // sameClaim tells whether two versions of an object carry the same claim.
 func (c *controller[T]) sameClaim(a, b metav1.Object) bool {
-	return a.GetAnnotations()[c.nameOn(a)+claimSuffix] == b.GetAnnotations()[c.nameOn(b)+claimSuffix]
+	return sameAnnotation(a, c.nameOn(a)+claimSuffix, b, c.nameOn(b)+claimSuffix)
 }
 
 // asksOf are the annotations of a name, which is "<Domain>/<Name>".

@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -119,7 +120,12 @@ func allowAdopt(s settings) func(*v1.Ticket, tether.Observation) error {
 	if !s.allowAdopt {
 		return nil
 	}
-	return func(*v1.Ticket, tether.Observation) error { return nil }
+	return func(_ *v1.Ticket, o tether.Observation) error {
+		if slices.Contains(o.Differs, "spec.from") || slices.Contains(o.Differs, "spec.to") {
+			return errors.New("that booking is of another route; name one from spec.from to spec.to")
+		}
+		return nil
+	}
 }
 
 // lease is the one to hold, or nil.

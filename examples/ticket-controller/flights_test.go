@@ -120,7 +120,8 @@ func TestAFlownTicketIsDoneWithAndDoesNotChange(t *testing.T) {
 
 func TestEachFieldIsChangedInPlaceOrReplaced(t *testing.T) {
 	t.Parallel()
-	booked := booking.Booking{DepartureDate: "2027-05-01", Cabin: booking.Economy, FareChangeable: true, Passengers: passengers(smallest().Spec)}
+	spec := smallest().Spec
+	booked := booking.Booking{From: spec.From, To: spec.To, DepartureDate: "2027-05-01", Cabin: booking.Economy, FareChangeable: true, Passengers: passengers(spec)}
 	for _, c := range []struct {
 		name    string
 		change  func(*v1.TicketSpec)
@@ -356,5 +357,23 @@ func TestABookingIsPutUnderAnotherReferenceAndListedUnderIt(t *testing.T) {
 	slices.Sort(got)
 	if want := []string{"after Ended", "second Present"}; !slices.Equal(got, want) {
 		t.Errorf("listed %q, want %q", got, want)
+	}
+}
+
+func TestABookingOfAnotherRouteIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	allow := allowAdopt(settings{allowAdopt: true})
+	tk := &v1.Ticket{Spec: v1.TicketSpec{From: "ICN", To: "JFK"}}
+	for _, c := range []struct {
+		from, to string
+		want     bool
+	}{{"ICN", "JFK", true}, {"FRA", "JFK", false}, {"ICN", "MUC", false}} {
+		paths, _ := differs(tk, booking.Booking{From: c.from, To: c.to})
+		if err := allow(tk, tether.Observation{Differs: paths}); (err == nil) != c.want {
+			t.Errorf("%s to %s: %v", c.from, c.to, err)
+		}
+	}
+	if allowAdopt(settings{}) != nil {
+		t.Error("adoption is allowed though nobody asked for it")
 	}
 }

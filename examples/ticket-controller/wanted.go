@@ -27,6 +27,8 @@ func differs(t *v1.Ticket, b booking.Booking) (paths []string, replace bool) {
 		same  bool
 		fixed bool // it cannot be changed in place
 	}{
+		{"spec.from", s.From == b.From, true}, // only of what is adopted
+		{"spec.to", s.To == b.To, true},
 		{"spec.departureDate", s.DepartureDate == b.DepartureDate, !b.FareChangeable},
 		{"spec.flightNumber", s.FlightNumber == b.FlightNumber, !b.FareChangeable},
 		{"spec.cabin", cabin(s) == b.Cabin, !b.FareChangeable},
