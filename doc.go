@@ -89,7 +89,7 @@
 //	<Domain>/<Name>.claim            the library's own: what it has begun outside; leave it alone
 //
 // The object's conditions name the annotation and the value that is wanted, where
-// one is. An answer acts once.
+// one is. An answer acts once; new acts again when it was taken off and is set again.
 //
 // # Rights
 //

@@ -110,6 +110,9 @@ func ParseClaim(raw string) (Claim, error) {
 		return Claim{}, fmt.Errorf("%w: %d, this program knows %d", ErrNewer, w.V, Version)
 	}
 	if err := json.Unmarshal([]byte(raw), &w); err != nil {
+		if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) {
+			return Claim{}, fmt.Errorf("field %q is a %s, which it must not be", wrong.Field, wrong.Value)
+		}
 		return Claim{}, err
 	}
 	c, err := w.claim()

@@ -20,6 +20,20 @@ func TestAClaimKeepsWhatItDoesNotKnow(t *testing.T) {
 	}
 }
 
+func TestAWrongClaimIsToldInItsOwnWords(t *testing.T) {
+	t.Parallel()
+	for raw, want := range map[string]string{
+		`nothing`:               "not a JSON object",
+		`{}`:                    `field "v" is missing`,
+		`{"v":1,"next":"many"}`: `field "next" is a string`,
+		`{"v":1}`:               `field "incarnation" is missing`,
+	} {
+		if _, err := ParseClaim(raw); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "Go") {
+			t.Errorf("%s: %v, want %q", raw, err, want)
+		}
+	}
+}
+
 func FuzzParseClaim(f *testing.F) {
 	f.Add(`{"v":1,"controller":"d/c","cluster":"x","name":"n","uid":"u","owner":"u","incarnation":1,"attempt":1,"guarantee":"","window":"1m0s"}`)
 	f.Add(`{"v":2}`)

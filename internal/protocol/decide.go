@@ -41,7 +41,7 @@ func (v *View) whose() (Step, bool) {
 	case v.BadClaim != "" && v.Newer: // 5
 		return stalled(ReasonNewerClaim, v.BadClaim+"; run the newer program, or release the object with the orphan annotation"), true
 	case v.BadClaim != "":
-		return stalled(ReasonInvalidClaim, v.BadClaim+"; put the annotation back as it was, or delete the object with the orphan annotation"), true
+		return stalled(ReasonInvalidClaim, v.BadClaim+"; take the annotation off: the claim is then made again from what is known and what stands outside"), true
 	}
 	return Step{}, false
 }
@@ -88,7 +88,8 @@ func (v *View) claim() (Step, bool) {
 		if v.Ask.New == c.UID {
 			return v.noClaim(true)
 		}
-		return stalled(ReasonForeignClaim, fmt.Sprintf("the claim belongs to %s/%s in cluster %q; to book anew for this object, annotate it with %s=%s", c.Namespace, c.Name, c.Cluster, v.annotation("new"), c.UID)), true
+		return stalled(ReasonForeignClaim, fmt.Sprintf("the claim is of controller %q, for %s/%s in cluster %q, and this is %q, for %s/%s in cluster %q; to let it go, and begin with what is this object's own, annotate the object with %s=%s",
+			c.Controller, c.Namespace, c.Name, c.Cluster, v.Identity.Controller, v.Object.Namespace, v.Object.Name, v.Identity.Cluster, v.annotation("new"), c.UID)), true
 	case c.Scope != "" && v.Outside.Scope != "" && c.Scope != v.Outside.Scope: // 7
 		return stalled(ReasonScopeChanged, fmt.Sprintf("the credentials reach %q, and what stands outside was made in %q, where absence cannot be seen; give the former credentials back", v.Outside.Scope, c.Scope)), true
 	}

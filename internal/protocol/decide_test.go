@@ -96,6 +96,100 @@ func TestAReplacementIsNotGivenUpForTheEndOfOneBefore(t *testing.T) {
 	}
 }
 
+// The value of new is always the object's own UID: it acts once each time that it
+// is set.
+func TestNewActsAgainWhenItWasTakenOff(t *testing.T) {
+	t.Parallel()
+	lost := func() View {
+		v := standing()
+		v.Status.ID, v.Claim.Incarnation, v.Claim.Answered.New = "b2", 2, "u"
+		v.Memory = v.Memory.Meet(v.Claim, v.Status, v.Now.Add(-time.Hour))
+		v.Memory.Read, v.Memory.Patched = true, true
+		return v
+	}
+	ended := seeing(map[int]Sight{2: {State: Ended, ID: "b2", Own: 2}})
+	v := lost()
+	v.Ask.New = "u"
+	if s, _ := decide(t, v, ended); s.Do != Finish || !s.End.Lost || !strings.Contains(s.End.Message, "take the annotation off") {
+		t.Errorf("while the old answer stands: %+v", s.End)
+	}
+	v = lost()
+	s, _ := decide(t, v, ended)
+	if s.Do != WriteClaim || s.Claim.Answered.New != "" || s.Claim.Incarnation != 2 {
+		t.Fatalf("when it is taken off: %+v", s)
+	}
+	v.Claim, v.Memory.Claim, v.Ask.New = s.Claim, s.Claim, "u"
+	if s, _ := decide(t, v, ended); s.Do != Fence {
+		t.Errorf("when it is set again, it closes and goes on: %+v", s)
+	}
+}
+
+func TestAnObjectThatIsLostAgainAndAgainIsNotMadeAnewWithoutEnd(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		stood time.Duration // after each time that it was made
+		most  int
+	}{{2 * time.Minute, recreatedInARow}, {time.Hour, 20}} {
+		v := standing()
+		v.Policy.Recreate, v.Outside.Fence = true, false
+		v.Memory.Read = true
+		made := 0
+		for range 20 {
+			ends := seeing(map[int]Sight{v.Claim.Incarnation: {State: Ended, ID: "b", Own: v.Claim.Incarnation}})
+			s, _ := decide(t, v, ends)
+			if s.Do != WriteClaim || !s.Recreate {
+				break
+			}
+			made++
+			v.Memory = v.Memory.Wrote(s, true, v.Claim, v.Now)
+			v.Claim, v.Looks = s.Claim, nil
+			v.Now = v.Now.Add(c.stood)
+			stands := seeing(map[int]Sight{v.Claim.Incarnation: {State: Present, ID: "b", Own: v.Claim.Incarnation}})
+			v.Memory.Fresh = false
+			s, _ = decide(t, v, stands)
+			v.Memory = v.Memory.Finished(s.End, v.Now)
+			v.Looks = nil
+		}
+		if made != c.most {
+			t.Errorf("lost each %v: made anew %d times, want %d", c.stood, made, c.most)
+		}
+	}
+}
+
+// Who puts the claim ahead while nobody looks loses nothing by it.
+func TestAClaimAheadOfWhatStandsIsPutBackToIt(t *testing.T) {
+	t.Parallel()
+	v := standing()
+	v.Claim.Incarnation, v.Status.ID = 7, "b1"
+	v.Memory = v.Memory.Meet(v.Claim, v.Status, v.Now.Add(-time.Hour))
+	v.Memory.Read = true
+	if s, _ := decide(t, v, seeing(map[int]Sight{1: booked})); s.Do != WriteClaim || s.Claim.Incarnation != 1 || !s.Claim.Seen || s.Warning != WarningClaimRebuilt {
+		t.Errorf("%+v", s)
+	}
+	v.Object.Deleting = true
+	if s, _ := decide(t, v, seeing(map[int]Sight{1: booked})); s.Do != Delete || s.ID != "b1" {
+		t.Errorf("being deleted: %+v", s)
+	}
+}
+
+func TestWhatIsLeftAtAReleaseIsTold(t *testing.T) {
+	t.Parallel()
+	v := standing()
+	v.Status.ID, v.Object.Deleting = "b1", true
+	v.Memory = v.Memory.Meet(v.Claim, v.Status, v.Now.Add(-time.Hour))
+	v.Memory.Read, v.Outside.Fence = true, false
+	v.Memory.Absent, v.Memory.Missing = v.Now.Add(-time.Hour), 1
+	anothers := func(s Step) Sight {
+		if s.ID == "b1" {
+			return Sight{State: Present, ID: "b1"}
+		}
+		return Sight{State: Absent}
+	}
+	if s, _ := decide(t, v, anothers); s.Do != Release || s.Warning != EventLeftBehind || !strings.Contains(s.Note, "b1") {
+		t.Errorf("%+v", s)
+	}
+}
+
 func TestASpecThatIsChangedBackWaitsForACancellation(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -127,7 +127,7 @@ func (v *View) needs(s Step) (Sight, bool) {
 }
 
 func (v *View) takenOver(s Sight) Step {
-	return stalled(ReasonTakenOver, fmt.Sprintf("what stands outside as %q carries a reference that is not this object's; it was left alone", s.ID))
+	return stalled(ReasonTakenOver, fmt.Sprintf("what stands outside as %q carries a reference that is not this object's; it was left alone; clear the id in status, if somebody wrote it there", s.ID))
 }
 
 // walked is what a walk has found.

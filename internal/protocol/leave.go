@@ -42,15 +42,15 @@ func (v *View) leave() Step {
 			return s
 		}
 	}
-	last := max(c.Incarnation, c.Next)
+	first, last := c.Incarnation, max(c.Incarnation, c.Next)
 	for _, s := range found {
-		last = max(last, s.Own)
+		first, last = min(first, s.Own), max(last, s.Own)
 	}
-	if s, needed := v.close(c.Incarnation, last); needed {
+	if s, needed := v.close(first, last); needed {
 		return s
 	}
 	if !v.Policy.Retain {
-		return v.release("", "")
+		return v.letGo()
 	}
 	for _, s := range found { // what stays gets a reference that no later object derives
 		if s.Own == keep && s.State.Live() && v.Outside.Rebind && v.answered(Rebind, 0) == nil {
@@ -58,6 +58,15 @@ func (v *View) leave() Step {
 		}
 	}
 	return v.retain()
+}
+
+// letGo releases, and says so where what status tells of is left: it lives, and is
+// not this object's by its reference.
+func (v *View) letGo() Step {
+	if l := v.byID(v.Status.ID); l != nil && l.State.Live() && l.Own == 0 && v.Outside.Guarantee != None {
+		return v.release(EventLeftBehind, fmt.Sprintf("released; what stands outside as %q carries a reference that is not this object's, and was left alone", l.ID))
+	}
+	return v.release("", "")
 }
 
 // missed is an incarnation that was there once and is not found; 0 for none. Its
@@ -98,6 +107,9 @@ func (v *View) standing() ([]Sight, bool) {
 	c := v.Claim
 	if !v.Memory.Known {
 		w, ok := v.walk(c.Incarnation)
+		if l := v.behind(); ok && l != nil {
+			w, ok = v.walk(l.Own)
+		}
 		return w.found, ok
 	}
 	var found []Sight

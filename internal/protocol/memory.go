@@ -27,6 +27,7 @@ type Memory struct {
 	Refused    int       // changes that were refused
 	Corrected  int       // drift corrections in a row
 	Recreated  int       // times in a row that it was lost and made anew
+	Remade     time.Time // the last of them
 
 	Rejected        string // a Terminal rejection, by reason; "" for none
 	RejectedMessage string
@@ -131,7 +132,7 @@ func (m Memory) Wrote(s Step, had bool, before Claim, now time.Time) Memory {
 		m.Rejected = ""
 	}
 	if s.Recreate {
-		m.Recreated++
+		m.Recreated, m.Remade = m.Recreated+1, now
 	}
 	m.Claim, m.HasClaim, m.Read, m.Patched, m.Tried = after, true, true, true, Claim{}
 	return m
@@ -212,7 +213,10 @@ func (m Memory) Finished(e End, now time.Time) Memory {
 	case e.Verdict == AsWanted:
 		m.Absent = time.Time{}
 		if e.Looked {
-			m.Corrected, m.Recreated = 0, 0
+			m.Corrected = 0
+			if e.Steady {
+				m.Recreated = 0
+			}
 		}
 	case e.Live:
 		m.Absent = time.Time{}

@@ -41,9 +41,9 @@ func (v *View) adopt() Step {
 		}
 		return v.write(c)
 	case !thing.State.Live() || thing.State == Ambiguous:
-		return cannot("nothing live is found outside under that id")
+		return cannot("nothing live is found outside under that id; name another, or take the annotation off")
 	case thing.Refused != "":
-		return cannot(thing.Refused)
+		return cannot(thing.Refused + "; name another, or take the annotation off")
 	}
 	w, ok := v.walk(c.Incarnation)
 	if !ok {

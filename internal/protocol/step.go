@@ -53,6 +53,7 @@ const (
 	WarningFinalizerRemoved = "FinalizerRemoved"
 	EventOrphaned           = "Orphaned"
 	EventRetained           = "Retained"
+	EventLeftBehind         = "LeftBehind"
 )
 
 // Verdict is how a pass ends.
@@ -77,6 +78,7 @@ type End struct {
 	After   time.Duration // Waiting
 	Live    bool          // something is live outside: polls go on
 	Looked  bool          // AsWanted: by a look, not by the answer of an effect
+	Steady  bool          // AsWanted: it has stood for long since it was last made anew
 	Walked  bool          // no later incarnation is live
 	Missing int           // the incarnation whose absence is being proved
 	Lost    bool          // what stood is over, though nobody here ended it

@@ -72,6 +72,10 @@ func (v *View) current() (s Sight, later *Sight, ok bool) {
 	if s, ok = v.find(n); !ok || s.State.Live() && !v.byReference(n) && (v.Memory.Walked || !v.Memory.Stood) {
 		return s, nil, ok
 	}
+	if l := v.behind(); l != nil {
+		_, ok = v.needs(v.backTo(l.Sight))
+		return s, nil, ok
+	}
 	w, ok := v.walk(n)
 	if !ok {
 		return s, nil, false
@@ -87,6 +91,25 @@ func (v *View) current() (s Sight, later *Sight, ok bool) {
 		return s, nil, ok
 	}
 	return s, nil, true
+}
+
+// behind is what status tells of, where it lives and is of an incarnation before the
+// claim's: somebody has put the claim ahead of what stands.
+func (v *View) behind() *Look {
+	if l := v.byID(v.Status.ID); l != nil && v.Status.ID != v.Claim.ID && l.Own != 0 && l.Own < v.Claim.Incarnation && l.State.Live() {
+		return l
+	}
+	return nil
+}
+
+// backTo claims what stands. What a later incarnation may have made, a walk from
+// there on finds.
+func (v *View) backTo(s Sight) Step {
+	c := v.following("", s.Own)
+	c.Seen = true
+	step := v.write(c)
+	step.Warning, step.Note = WarningClaimRebuilt, "the claim was ahead of what stands outside; it was put back to it"
+	return step
 }
 
 // blank: the claim is fresh, and a create that is sent twice takes effect once.
@@ -183,6 +206,7 @@ func (v *View) present(s Sight) Step {
 	case !s.Differs, drift && v.Policy.IgnoreDrift:
 		end := v.live(AsWanted, s.Reason, s.Message)
 		end.End.Looked = v.byID(s.ID) == nil || v.byID(s.ID).Answer == Finish
+		end.End.Steady = v.Now.Sub(v.Memory.Remade) >= steady*v.window()
 		return end
 	case v.Invalid != "":
 		return v.live(Stalled, "", v.Invalid)
@@ -252,8 +276,9 @@ func (v *View) moveTo(s, later Sight) Step {
 
 // The bounds of what is made anew by itself.
 const (
-	lossesAtOnce    = 3 // losses of a controller's objects within a window
-	recreatedInARow = 3
+	lossesAtOnce    = 3  // losses of a controller's objects within a window
+	recreatedInARow = 3  // of one object
+	steady          = 10 // windows that it stands, and is not lost in a row with the last time
 )
 
 // over is rule 21: it ended, it failed, or it was seen and is not found.
@@ -267,6 +292,10 @@ func (v *View) over(s Sight) Step {
 		if s, needed := v.proof(c.Incarnation); needed {
 			return s
 		}
+	}
+	if v.Ask.New == "" && c.Answered.New != "" { // it was taken off, and may be said again
+		c.Answered.New = ""
+		return v.write(c)
 	}
 	asked := v.Ask.New != "" && v.Ask.New == v.Object.UID && v.Ask.New != c.Answered.New
 	often := v.Outside.Losses > lossesAtOnce || v.Memory.Recreated >= recreatedInARow
@@ -301,7 +330,11 @@ func (v *View) lost(s Sight, often bool) Step {
 	if often && v.Policy.Recreate {
 		message += "; it is not made anew, since too much was lost at once, or too often"
 	}
-	end := stalled(reason, fmt.Sprintf("%s; to make another one, annotate the object with %s=%s", message, v.annotation("new"), v.Object.UID))
+	remedy := "annotate the object with"
+	if v.Ask.New == v.Object.UID { // it stands there from the last time, and acts once
+		remedy = "take the annotation off that was answered before, and then set"
+	}
+	end := stalled(reason, fmt.Sprintf("%s; to make another one, %s %s=%s", message, remedy, v.annotation("new"), v.Object.UID))
 	end.End.Lost, end.End.Often = true, often && v.Policy.Recreate
 	return end
 }
