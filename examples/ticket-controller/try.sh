@@ -8,7 +8,8 @@ work=$(mktemp -d)
 pids=
 finish() {
 	status=$?
-	trap - EXIT INT TERM
+	trap - EXIT
+	trap '' INT TERM # a second one ends nothing before all is put away
 	for pid in $pids; do kill "$pid" 2>/dev/null || :; done
 	for pid in $pids; do wait "$pid" 2>/dev/null || :; done
 	rm -rf "$work"
