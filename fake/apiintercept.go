@@ -19,14 +19,14 @@ import (
 // happen.
 func (s *APIServer) intercept(x *endpoint.Exchange, next func() *endpoint.Answer) *endpoint.Answer {
 	named(x)
-	entry := s.journal.add(x)
+	entry := s.journal.add(entryFor(x))
 	x.Request = x.Request.WithContext(withEntry(x.Request.Context(), entry))
 	met := s.faults.meet(subjectOf(x), time.Now())
 	if len(met.kinds) > 0 {
 		s.journal.update(entry, func(e *APIEntry) { e.Faults = append(e.Faults, met.kinds...) })
 	}
 	if met.delay > 0 && !s.wait(x, met.delay) {
-		s.journal.finish(entry, x, nil)
+		s.journal.update(entry, func(e *APIEntry) { e.answered(x, nil) })
 		return nil
 	}
 	x.StaleAt = met.staleAt
@@ -36,7 +36,7 @@ func (s *APIServer) intercept(x *endpoint.Exchange, next func() *endpoint.Answer
 	} else {
 		a = s.spoil(x, next(), met.answer)
 	}
-	s.journal.finish(entry, x, a)
+	s.journal.update(entry, func(e *APIEntry) { e.answered(x, a) })
 	if a != nil && a.Streams() {
 		a.OnEnd(func() { s.journal.update(entry, func(e *APIEntry) { e.Done = true }) })
 	}

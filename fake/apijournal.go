@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tetherkube/tether/internal/apiserver/endpoint"
@@ -101,71 +100,42 @@ func (e APIEntry) place() string {
 	return strings.TrimSuffix(e.Namespace+"/"+e.Name, "/")
 }
 
-// apiJournal holds the entries.
-type apiJournal struct {
-	start time.Time
-	limit int
-	log   func(APIEntry) // nil for none; called without the lock
-
-	mu      sync.Mutex // guards what follows
-	seq     int
-	entries []*APIEntry
-	changed chan struct{} // closed and replaced at every change; nil while nobody waits
+// arrived, finished and clone are for the journal.
+func (e APIEntry) arrived(seq int, at time.Time, since time.Duration) APIEntry {
+	e.Seq, e.Time, e.Since = seq, at, since
+	return e
 }
 
-func newAPIJournal(limit int, log func(APIEntry)) *apiJournal {
-	return &apiJournal{start: time.Now(), limit: limit, log: log}
+func (e APIEntry) finished() bool { return e.Done }
+
+func (e APIEntry) clone() APIEntry {
+	e.Faults = slices.Clone(e.Faults)
+	return e
 }
 
-// add appends an entry of an exchange that begins.
-func (j *apiJournal) add(x *endpoint.Exchange) *APIEntry {
-	e := &APIEntry{
+// entryFor is the entry of an exchange that begins.
+func entryFor(x *endpoint.Exchange) APIEntry {
+	e := APIEntry{
 		User: x.User.Name, Verb: x.Verb, Group: x.Group, Version: x.Target.Version, Resource: x.Resource, Namespace: x.Namespace, Name: x.Name,
 		Path: x.Path, ContentType: x.Request.Header.Get("Content-Type"),
 	}
 	if x.Subresource != "" {
 		e.Resource += "/" + x.Subresource
 	}
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.seq++
-	e.Seq, e.Time = j.seq, time.Now()
-	e.Since = e.Time.Sub(j.start)
-	if len(j.entries) >= j.limit {
-		j.entries = j.entries[1:]
-	}
-	j.entries = append(j.entries, e)
-	j.announceLocked()
 	return e
 }
 
-// update changes an entry that add gave out.
-func (j *apiJournal) update(e *APIEntry, f func(*APIEntry)) {
-	j.mu.Lock()
-	done := e.Done
-	f(e)
-	finished := e.Done && !done
-	snapshot := e.clone()
-	j.announceLocked()
-	j.mu.Unlock()
-	if finished && j.log != nil {
-		j.log(snapshot)
-	}
-}
-
-// finish notes what became of an exchange; a nil answer was cut.
-func (j *apiJournal) finish(e *APIEntry, x *endpoint.Exchange, a *endpoint.Answer) {
-	j.update(e, func(e *APIEntry) {
-		e.User, e.Name, e.DryRun = x.User.Name, x.Name, x.DryRun
-		e.Before, e.After = bytesOf(x.Before), bytesOf(x.After)
-		if a != nil {
-			e.Status = a.Code
-			if a.Status != nil {
-				e.Reason = string(a.Status.Reason)
-			}
+// answered notes what became of an exchange; a nil answer was cut.
+func (e *APIEntry) answered(x *endpoint.Exchange, a *endpoint.Answer) {
+	e.User, e.Name, e.DryRun = x.User.Name, x.Name, x.DryRun
+	e.Before, e.After = bytesOf(x.Before), bytesOf(x.After)
+	if a != nil {
+		e.Status = a.Code
+		if a.Status != nil {
+			e.Reason = string(a.Status.Reason)
 		}
-		e.Done = a == nil || !a.Streams()
-	})
+	}
+	e.Done = a == nil || !a.Streams()
 }
 
 func bytesOf(o *storage.Object) []byte {
@@ -175,66 +145,19 @@ func bytesOf(o *storage.Object) []byte {
 	return o.Data
 }
 
-func (e *APIEntry) clone() APIEntry {
-	c := *e
-	c.Faults = slices.Clone(e.Faults)
-	return c
-}
-
-func (j *apiJournal) announceLocked() {
-	if j.changed != nil {
-		close(j.changed)
-		j.changed = nil
-	}
-}
-
-func (j *apiJournal) snapshot() ([]APIEntry, <-chan struct{}) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if j.changed == nil {
-		j.changed = make(chan struct{})
-	}
-	entries := make([]APIEntry, 0, len(j.entries))
-	for _, e := range j.entries {
-		entries = append(entries, e.clone())
-	}
-	return entries, j.changed
-}
-
 // Journal is every entry so far, oldest first, up to JournalLimit of the newest.
 // The slice is the caller's.
-func (s *APIServer) Journal() []APIEntry {
-	entries, _ := s.journal.snapshot()
-	return entries
-}
+func (s *APIServer) Journal() []APIEntry { return s.journal.snapshot() }
 
 // Transcript is the journal for people, one line for each entry.
-func (s *APIServer) Transcript() string {
-	var b strings.Builder
-	for _, e := range s.Journal() {
-		b.WriteString(e.String() + "\n")
-	}
-	return b.String()
-}
+func (s *APIServer) Transcript() string { return s.journal.transcript() }
 
 // Await waits until an entry that match accepts is in the journal, and answers
 // the first such. An entry is looked at when it arrives, when it is answered, and
 // when an event is given to a watch. Where ctx ends first, the error holds the
 // transcript.
 func (s *APIServer) Await(ctx context.Context, match func(APIEntry) bool) (APIEntry, error) {
-	for {
-		entries, changed := s.journal.snapshot()
-		for _, e := range entries {
-			if match(e) {
-				return e, nil
-			}
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return APIEntry{}, fmt.Errorf("fake: no such entry in the API server's journal: %w\n%s", context.Cause(ctx), s.Transcript())
-		}
-	}
+	return s.journal.await(ctx, match)
 }
 
 // Writes counts the requests in the journal, by verb, that changed something of a
@@ -252,11 +175,11 @@ func (s *APIServer) Writes(resource string) map[string]int {
 type entryKey struct{}
 
 // withEntry lets what serves a request find its entry.
-func withEntry(ctx context.Context, e *APIEntry) context.Context {
+func withEntry(ctx context.Context, e *note[APIEntry]) context.Context {
 	return context.WithValue(ctx, entryKey{}, e)
 }
 
-func entryOf(ctx context.Context) *APIEntry {
-	e, _ := ctx.Value(entryKey{}).(*APIEntry)
+func entryOf(ctx context.Context) *note[APIEntry] {
+	e, _ := ctx.Value(entryKey{}).(*note[APIEntry])
 	return e
 }

@@ -31,7 +31,7 @@ type APIServer struct {
 	store    *storage.Store
 	registry *registry.Registry
 	handler  *endpoint.Handler
-	journal  *apiJournal
+	journal  *journal[APIEntry]
 	faults   *apiFaults
 	identity *identity // nil without TLS
 	serving  serving
@@ -57,7 +57,7 @@ func NewAPIServer(o APIOptions) *APIServer {
 		options: o,
 		admin:   "admin-" + hex.EncodeToString(sum[:8]),
 		store:   storage.New(o.HistoryLimit),
-		journal: newAPIJournal(o.JournalLimit, o.Log),
+		journal: newJournal("API server", o.JournalLimit, o.Log),
 		faults:  newAPIFaults(o.Seed),
 		closing: make(chan struct{}),
 		ahead:   o.ClockAhead,

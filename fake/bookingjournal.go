@@ -3,8 +3,8 @@ package fake
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/tetherkube/tether/booking"
@@ -80,115 +80,37 @@ func (e BookingEntry) String() string {
 	return b.String()
 }
 
-// bookingJournal holds the entries.
-type bookingJournal struct {
-	start time.Time
-	limit int
-	log   func(BookingEntry) // nil for none; called without the lock
-
-	mu      sync.Mutex // guards what follows
-	seq     int
-	entries []*BookingEntry
-	creates map[string]int // creates that took effect, by reference; outlives dropped entries
-	changed chan struct{}  // closed and replaced at every change
+// arrived, finished and clone are for the journal.
+func (e BookingEntry) arrived(seq int, at time.Time, since time.Duration) BookingEntry {
+	e.Seq, e.Time, e.Since = seq, at, since
+	return e
 }
 
-func newBookingJournal(limit int, log func(BookingEntry)) *bookingJournal {
-	return &bookingJournal{start: time.Now(), limit: limit, log: log, creates: map[string]int{}, changed: make(chan struct{})}
-}
+func (e BookingEntry) finished() bool { return e.Done }
 
-// add appends an entry and gives it its number and time.
-func (j *bookingJournal) add(e BookingEntry) *BookingEntry {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	j.seq++
-	e.Seq, e.Time = j.seq, time.Now()
-	e.Since = e.Time.Sub(j.start)
-	if len(j.entries) >= j.limit {
-		j.entries = j.entries[1:]
-	}
-	j.entries = append(j.entries, &e)
-	j.announceLocked()
-	return &e
-}
-
-// update changes an entry that add gave out.
-func (j *bookingJournal) update(e *BookingEntry, f func(*BookingEntry)) {
-	j.mu.Lock()
-	effect, done := e.Effect, e.Done
-	f(e)
-	if e.Effect && !effect && e.Op == booking.OpCreate {
-		j.creates[e.Reference]++
-	}
-	finished := e.Done && !done
-	snapshot := e.clone()
-	j.announceLocked()
-	j.mu.Unlock()
-	if finished && j.log != nil {
-		j.log(snapshot)
-	}
-}
-
-func (e *BookingEntry) clone() BookingEntry {
-	c := *e
-	c.Faults = append([]BookingFaultKind(nil), e.Faults...)
-	return c
-}
-
-func (j *bookingJournal) announceLocked() {
-	close(j.changed)
-	j.changed = make(chan struct{})
-}
-
-func (j *bookingJournal) snapshot() ([]BookingEntry, <-chan struct{}) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	entries := make([]BookingEntry, 0, len(j.entries))
-	for _, e := range j.entries {
-		entries = append(entries, e.clone())
-	}
-	return entries, j.changed
+func (e BookingEntry) clone() BookingEntry {
+	e.Faults = slices.Clone(e.Faults)
+	return e
 }
 
 // Journal is every entry so far, oldest first, up to JournalLimit of the newest.
 // The slice is the caller's.
-func (s *BookingServer) Journal() []BookingEntry {
-	entries, _ := s.journal.snapshot()
-	return entries
-}
+func (s *BookingServer) Journal() []BookingEntry { return s.journal.snapshot() }
 
 // Transcript is the journal for people, one line for each entry.
-func (s *BookingServer) Transcript() string {
-	var b strings.Builder
-	for _, e := range s.Journal() {
-		b.WriteString(e.String() + "\n")
-	}
-	return b.String()
-}
+func (s *BookingServer) Transcript() string { return s.journal.transcript() }
 
 // Await waits until an entry that match accepts is in the journal, and answers
 // the first such. An entry is looked at when it arrives, takes effect, and is
 // done. Where ctx ends first, the error holds the transcript.
 func (s *BookingServer) Await(ctx context.Context, match func(BookingEntry) bool) (BookingEntry, error) {
-	for {
-		entries, changed := s.journal.snapshot()
-		for _, e := range entries {
-			if match(e) {
-				return e, nil
-			}
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return BookingEntry{}, fmt.Errorf("fake: no such entry in the booking server's journal: %w\n%s", context.Cause(ctx), s.Transcript())
-		}
-	}
+	return s.journal.await(ctx, match)
 }
 
 // CreatesInEffect is the number of creates with the reference that ever took
 // effect, whatever became of the bookings, for all callers together.
 func (s *BookingServer) CreatesInEffect(reference string) int {
-	s.journal.mu.Lock()
-	defer s.journal.mu.Unlock()
-	return s.journal.creates[reference]
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.store.creates[reference]
 }

@@ -165,7 +165,7 @@ func (s *BookingServer) wait(over context.Context, d time.Duration) bool {
 }
 
 // carryOut does what the request asks for, at the time that faults leave for it.
-func (s *BookingServer) carryOut(ctx context.Context, caller string, c bookingCall, m met, e *BookingEntry) *outcome {
+func (s *BookingServer) carryOut(ctx context.Context, caller string, c bookingCall, m met, e *note[BookingEntry]) *outcome {
 	if f := m.instead; f != nil && f.Kind == BookingLateCommit {
 		s.landLater(caller, c, f.Delay, e)
 		panic(http.ErrAbortHandler)
@@ -218,7 +218,7 @@ func forcedProblem(k booking.Kind) *booking.Problem {
 // commit carries a request out and keeps the answer, in one step under the lock:
 // a key that stands for an effect has its answer from the moment of the effect on.
 // It reports false where the server was closed before.
-func (s *BookingServer) commit(caller string, c bookingCall, forced *booking.Problem, e *BookingEntry) (outcome, bool) {
+func (s *BookingServer) commit(caller string, c bookingCall, forced *booking.Problem, e *note[BookingEntry]) (outcome, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.ended {
@@ -320,8 +320,8 @@ func (s *BookingServer) releaseKey(caller string, c bookingCall) {
 
 // landLater carries a request out after a time, as if it had been on its way until
 // then: what it meets, its own key included, is judged when it lands.
-func (s *BookingServer) landLater(caller string, c bookingCall, d time.Duration, e *BookingEntry) {
-	arrived := e.clone()
+func (s *BookingServer) landLater(caller string, c bookingCall, d time.Duration, e *note[BookingEntry]) {
+	arrived := s.journal.get(e)
 	s.running.Go(func() {
 		if !s.wait(context.Background(), d) {
 			return

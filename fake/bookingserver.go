@@ -128,7 +128,7 @@ func CallerOf(token string) string {
 // or given to a server of the caller's own. It is safe for concurrent use.
 type BookingServer struct {
 	options BookingOptions
-	journal *bookingJournal
+	journal *journal[BookingEntry]
 	faults  *bookingFaults
 	serving serving
 	closing chan struct{}  // closed by Close: ends every wait of a request
@@ -154,7 +154,7 @@ func NewBookingServer(o BookingOptions) *BookingServer {
 	o = o.withDefaults()
 	return &BookingServer{
 		options: o,
-		journal: newBookingJournal(o.JournalLimit, o.Log),
+		journal: newJournal("booking server", o.JournalLimit, o.Log),
 		faults:  &bookingFaults{seed: o.Seed},
 		closing: make(chan struct{}),
 		url:     "http://booking.memory",

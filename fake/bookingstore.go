@@ -58,6 +58,7 @@ type bookingStore struct {
 	byRef   map[callerRef][]*bookingRecord // everything that ever had the reference
 	closed  map[callerRef]bool
 	created map[callerRef]int // bookings ever created, for their ids
+	creates map[string]int    // the same by reference, for all callers together
 	taken   map[string]int    // seats given out, by flight, day and cabin
 }
 
@@ -66,7 +67,7 @@ type callerRef struct{ caller, reference string }
 func newBookingStore() bookingStore {
 	return bookingStore{
 		records: map[string]*bookingRecord{}, byRef: map[callerRef][]*bookingRecord{},
-		closed: map[callerRef]bool{}, created: map[callerRef]int{}, taken: map[string]int{},
+		closed: map[callerRef]bool{}, created: map[callerRef]int{}, creates: map[string]int{}, taken: map[string]int{},
 	}
 }
 
@@ -146,6 +147,7 @@ func (s *BookingServer) createLocked(caller string, r booking.Request, now time.
 	st := &s.store
 	at := callerRef{caller, r.ClientReference}
 	st.created[at]++
+	st.creates[r.ClientReference]++
 	b.ID = s.newIDLocked(at)
 	rec := &bookingRecord{seq: len(st.order) + 1, caller: caller, current: b}
 	rec.flight = s.flightFor(b.From, b.To, b.DepartureDate, b.FlightNumber)
