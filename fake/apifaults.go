@@ -1,12 +1,9 @@
 package fake
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
-	"sync"
 	"time"
 )
 
@@ -80,8 +77,10 @@ const (
 // phase says where on a request's way a fault is.
 func (k APIFaultKind) phase() faultPhase {
 	switch k {
-	case APILatency, APIStale:
+	case APILatency:
 		return phaseDelay
+	case APIStale:
+		return phaseStale
 	case APITooManyRequests, APIInternal, APIUnavailable, APITimeout, APIConflict, APIForbidden, APIUnauthorized, APINotServed, APIGone, APICutBefore:
 		return phaseInstead
 	case APICutAfter, APIInternalAfter, APITimeoutAfter, APILateAnswer, APITruncated:
@@ -90,6 +89,10 @@ func (k APIFaultKind) phase() faultPhase {
 		return phaseWatch
 	}
 	return phaseNone
+}
+
+func (k APIFaultKind) delays() bool {
+	return k == APILatency || k == APILateAnswer || k == APIWatchDelay
 }
 
 // APIFaultKinds is every kind of fault. The slice is the caller's.
@@ -131,167 +134,23 @@ type APIFault struct {
 
 // Validate says what is wrong with f, and names each field.
 func (f APIFault) Validate() error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if f.Kind.phase() == phaseNone {
-		var all []string
-		for _, k := range APIFaultKinds() {
-			all = append(all, string(k))
-		}
-		bad("kind: %.40q is unknown: want one of %s", string(f.Kind), strings.Join(all, ", "))
-	}
-	if f.Nth < 0 || f.Times < 0 {
-		bad("nth and times: want no negative numbers")
-	}
-	if !(f.Probability >= 0 && f.Probability <= 1) {
-		bad("probability: %v is not a share: want more than 0 and at most 1", f.Probability)
-	}
-	if f.After < 0 || f.For < 0 || f.Delay < 0 || f.RetryAfter < 0 {
-		bad("after, for, delay and retry-after: want no negative duration")
-	}
-	switch f.Kind {
-	case APILatency, APILateAnswer, APIWatchDelay:
-		if f.Delay <= 0 {
-			bad("delay: is missing: %s wants one, as 2s", f.Kind)
-		}
-	}
+	err := f.rule().validate(APIFaultKinds())
 	if f.Kind.phase() == phaseWatch && f.Verb != "" && f.Verb != "watch" {
-		bad("verb: %.40q never has events: leave it out, or say watch", f.Verb)
+		err = errors.Join(err, fmt.Errorf("verb: %.40q never has events: leave it out, or say watch", f.Verb))
 	}
-	return errors.Join(errs...)
+	return err
 }
 
-// InjectedAPIFault is a fault that a server has.
-type InjectedAPIFault struct {
-	set    *apiFaults
-	fault  APIFault
-	index  uint64 // of its injection: makes two equal faults draw differently
-	since  time.Time
-	at     uint64         // the server's version at the injection
-	fitted int            // those that fitted; under set.mu
-	met    int            // those that it met; under set.mu
-	drawn  map[string]int // number of draws by subject; under set.mu
-}
-
-// Remove takes the fault back. It may be called more than once.
-func (i *InjectedAPIFault) Remove() { i.set.remove(i) }
-
-// Met is how many requests, or events of watches, the fault has met.
-func (i *InjectedAPIFault) Met() int {
-	i.set.mu.Lock()
-	defer i.set.mu.Unlock()
-	return i.met
-}
-
-// Inject switches a fault on. It panics where [APIFault.Validate] says that the
-// fault is wrong: that is a mistake in the test.
-func (s *APIServer) Inject(f APIFault) *InjectedAPIFault {
-	if err := f.Validate(); err != nil {
-		panic(fmt.Sprintf("fake: Inject: %v", err))
+func (f APIFault) rule() faultRule[APIFaultKind] {
+	return faultRule[APIFaultKind]{
+		kind: f.Kind, nth: f.Nth, times: f.Times, probability: f.Probability,
+		after: f.After, lasts: f.For, delay: f.Delay, retryAfter: f.RetryAfter,
 	}
-	return s.faults.add(f, s.store.Version())
 }
 
-// ClearFaults removes every fault.
-func (s *APIServer) ClearFaults() {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	s.faults.active = nil
-}
-
-type apiFaults struct {
-	seed uint64
-
-	mu      sync.Mutex // guards what follows, and the counters of every fault
-	count   uint64
-	active  []*InjectedAPIFault // in the order of injection
-	changed chan struct{}       // closed at the next injection; nil while nobody waits
-}
-
-func newAPIFaults(seed uint64) *apiFaults { return &apiFaults{seed: seed} }
-
-func (fs *apiFaults) add(f APIFault, at uint64) *InjectedAPIFault {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.count++
-	i := &InjectedAPIFault{set: fs, fault: f, index: fs.count, since: time.Now(), at: at, drawn: map[string]int{}}
-	fs.active = append(fs.active, i)
-	if fs.changed != nil {
-		close(fs.changed)
-		fs.changed = nil
-	}
-	return i
-}
-
-// stir is closed when a fault is injected: a quiet watch is to look again.
-func (fs *apiFaults) stir() <-chan struct{} {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	if fs.changed == nil {
-		fs.changed = make(chan struct{})
-	}
-	return fs.changed
-}
-
-func (fs *apiFaults) remove(i *InjectedAPIFault) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.active = slices.DeleteFunc(fs.active, func(a *InjectedAPIFault) bool { return a == i })
-}
-
-// apiSubject is what faults are matched against.
-type apiSubject struct {
-	verb, user, group, resource, namespace, name string
-	event                                        bool // of a watch
-	quiet                                        bool // a watch on which nothing happens
-}
-
-// apiMet is the faults that one request or event meets.
-type apiMet struct {
-	kinds   []APIFaultKind
-	delay   time.Duration
-	staleAt uint64
-	instead *APIFault
-	answer  *APIFault
-	watch   []APIFault
-}
-
-func (fs *apiFaults) meet(sub apiSubject, now time.Time) apiMet {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	var m apiMet
-	for _, i := range fs.active {
-		phase := i.fault.Kind.phase()
-		if (phase == phaseWatch) != sub.event || !i.meetsLocked(sub, now) {
-			continue
-		}
-		f := &i.fault
-		m.kinds = append(m.kinds, f.Kind)
-		switch {
-		case f.Kind == APIStale:
-			m.staleAt = i.at
-		case phase == phaseDelay:
-			m.delay += f.Delay
-		case phase == phaseInstead && m.instead == nil:
-			m.instead = f
-		case phase == phaseAnswer && m.answer == nil:
-			m.answer = f
-		case phase == phaseWatch:
-			m.watch = append(m.watch, *f)
-		}
-	}
-	return m
-}
-
-func (i *InjectedAPIFault) meetsLocked(sub apiSubject, now time.Time) bool {
-	f := &i.fault
-	age := now.Sub(i.since)
-	fits := func(want, got string) bool { return want == "" || want == got }
-	if !fits(f.Verb, sub.verb) || !fits(f.User, sub.user) || !fits(f.Group, sub.group) || !fits(f.Resource, sub.resource) ||
-		age < f.After || f.For > 0 && age >= f.After+f.For {
-		return false
-	}
-	// On a quiet watch only what wants no event of its own can happen.
+// fits says whether the fault is about a request, or about an event. On a quiet
+// watch only what wants no event of its own can happen.
+func (f APIFault) fits(sub apiSubject) bool {
 	if sub.quiet {
 		if f.Name != "" || f.Nth > 1 || f.Probability > 0 && f.Probability < 1 {
 			return false
@@ -301,30 +160,42 @@ func (i *InjectedAPIFault) meetsLocked(sub apiSubject, now time.Time) bool {
 		default:
 			return false
 		}
-	} else if !fits(f.Name, sub.name) {
-		return false
 	}
-	if f.Namespace != "" && f.Namespace != sub.namespace {
-		return false
-	}
-	i.fitted++
-	times := f.Times
-	if times == 0 && f.Nth > 0 {
-		times = 1
-	}
-	if i.fitted < f.Nth || (times > 0 && i.met >= times) || !i.drawLocked(sub) {
-		return false
-	}
-	i.met++
-	return true
+	is := func(want, got string) bool { return want == "" || want == got }
+	return (f.Kind.phase() == phaseWatch) == sub.event &&
+		is(f.Verb, sub.verb) && is(f.User, sub.user) && is(f.Group, sub.group) && is(f.Resource, sub.resource) &&
+		is(f.Namespace, sub.namespace) && is(f.Name, sub.name)
 }
 
-func (i *InjectedAPIFault) drawLocked(sub apiSubject) bool {
-	if i.fault.Probability == 0 || i.fault.Probability == 1 {
-		return true
-	}
-	about := strings.Join([]string{sub.verb, sub.resource, sub.namespace, sub.name}, " ")
-	i.drawn[about]++
-	sum := hash(i.set.seed, "api fault", fmt.Sprint(i.index), about, fmt.Sprint(i.drawn[about]))
-	return float64(binary.BigEndian.Uint64(sum[:8])>>11)/(1<<53) < i.fault.Probability
+// apiSubject is what faults are matched against.
+type apiSubject struct {
+	verb, user, group, resource, namespace, name string
+	event                                        bool // of a watch
+	quiet                                        bool // a watch on which nothing happens
 }
+
+func (s apiSubject) about() string {
+	return strings.Join([]string{s.verb, s.resource, s.namespace, s.name}, " ")
+}
+
+type apiFaults = faultSet[APIFaultKind, apiSubject, APIFault]
+
+// InjectedAPIFault is a fault that a server has.
+type InjectedAPIFault struct {
+	in *injected[APIFaultKind, apiSubject, APIFault]
+}
+
+// Remove takes the fault back. It may be called more than once.
+func (i *InjectedAPIFault) Remove() { i.in.remove() }
+
+// Met is how many requests, or events of watches, the fault has met.
+func (i *InjectedAPIFault) Met() int { return i.in.count() }
+
+// Inject switches a fault on. It panics where [APIFault.Validate] says that the
+// fault is wrong: that is a mistake in the test.
+func (s *APIServer) Inject(f APIFault) *InjectedAPIFault {
+	return &InjectedAPIFault{s.faults.inject(f, s.store.Version())}
+}
+
+// ClearFaults removes every fault.
+func (s *APIServer) ClearFaults() { s.faults.clear() }

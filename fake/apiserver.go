@@ -58,7 +58,7 @@ func NewAPIServer(o APIOptions) *APIServer {
 		admin:   "admin-" + hex.EncodeToString(sum[:8]),
 		store:   storage.New(o.HistoryLimit),
 		journal: newJournal("API server", o.JournalLimit, o.Log),
-		faults:  newAPIFaults(o.Seed),
+		faults:  &apiFaults{seed: o.Seed, salt: "api fault"},
 		closing: make(chan struct{}),
 		ahead:   o.ClockAhead,
 	}

@@ -27,6 +27,9 @@ func hash(seed uint64, parts ...string) [32]byte {
 	return sum
 }
 
+// share is a number from 0 up to 1, not included.
+func share(sum [32]byte) float64 { return float64(binary.BigEndian.Uint64(sum[:8])>>11) / (1 << 53) }
+
 // spell writes n characters of an alphabet.
 func spell(sum [32]byte, alphabet string, n int) string {
 	b := make([]byte, n)
@@ -69,8 +72,7 @@ func (s *BookingServer) flightFor(from, to, date, number string) booking.Flight 
 
 // fareChangeable tells whether the fare of a route can be changed.
 func (s *BookingServer) fareChangeable(from, to string, cabin booking.Cabin) bool {
-	sum := hash(s.options.Seed, "fare", from, to, string(cabin))
-	return float64(binary.BigEndian.Uint64(sum[:8])>>11)/(1<<53) >= s.options.FixedFares
+	return share(hash(s.options.Seed, "fare", from, to, string(cabin))) >= s.options.FixedFares
 }
 
 // seat is the nth seat of a flight, from 0 on.

@@ -1,12 +1,9 @@
 package fake
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/tetherkube/tether/booking"
@@ -57,16 +54,7 @@ const (
 	BookingHuge BookingFaultKind = "huge"
 )
 
-type faultPhase int
-
-const (
-	phaseNone faultPhase = iota
-	phaseDelay
-	phaseInstead // of carrying the request out
-	phaseAnswer
-	phaseWatch
-)
-
+// phase says where on a request's way a fault is.
 func (k BookingFaultKind) phase() faultPhase {
 	switch k {
 	case BookingLatency:
@@ -77,6 +65,10 @@ func (k BookingFaultKind) phase() faultPhase {
 		return phaseAnswer
 	}
 	return phaseNone
+}
+
+func (k BookingFaultKind) delays() bool {
+	return k == BookingLatency || k == BookingLateCommit || k == BookingLateAnswer
 }
 
 // BookingFault is a fault and the requests that it meets. Every condition that is
@@ -108,46 +100,18 @@ type BookingFault struct {
 
 // Validate says what is wrong with f, and names the field.
 func (f BookingFault) Validate() error {
-	var errs []error
+	errs := []error{f.rule().validate(BookingFaultKinds())}
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
-	if f.Kind.phase() == phaseNone {
-		bad("kind: %.40q is unknown: want one of %v", f.Kind, BookingFaultKinds())
-	}
 	if f.Op != "" && !f.Op.Valid() {
 		bad("op: %.40q is unknown: want create, get, list, change, cancel or close", f.Op)
 	}
-	if f.Nth < 0 || f.Times < 0 {
-		bad("nth and times: want numbers from 1 on, or 0 for the default")
-	}
-	if !(f.Probability >= 0 && f.Probability <= 1) {
-		bad("probability: %v is not a share: want more than 0 and at most 1", f.Probability)
-	}
-	if f.After < 0 || f.For < 0 || f.Delay < 0 || f.RetryAfter < 0 {
-		bad("after, for, delay and retry-after: want no negative duration")
-	}
-	switch f.Kind {
-	case BookingLatency, BookingLateCommit, BookingLateAnswer:
-		if f.Delay <= 0 {
-			bad("delay: is missing: %s wants one, as 2s", f.Kind)
-		}
-	case BookingProblem:
-		if !slices.Contains(booking.ProblemKinds(), f.Problem) {
-			bad("problem: %.40q is unknown: want one of %s", string(f.Problem), problemNames())
-		}
+	if f.Kind == BookingProblem && !slices.Contains(booking.ProblemKinds(), f.Problem) {
+		bad("problem: %.40q is unknown: want one of %s", string(f.Problem), listed(booking.ProblemKinds()))
 	}
 	if f.Problem != "" && f.Kind != BookingProblem {
 		bad("problem: goes with kind problem only")
 	}
 	return errors.Join(errs...)
-}
-
-// problemNames is for people: a Kind printed as it is reads as its title.
-func problemNames() string {
-	var names []string
-	for _, k := range booking.ProblemKinds() {
-		names = append(names, string(k))
-	}
-	return strings.Join(names, ", ")
 }
 
 // BookingFaultKinds is every kind of fault. The slice is the caller's.
@@ -158,132 +122,49 @@ func BookingFaultKinds() []BookingFaultKind {
 	}
 }
 
-// InjectedFault is a fault that a server has.
-type InjectedFault struct {
-	set    *bookingFaults
-	fault  BookingFault
-	index  uint64 // of its injection: makes two equal faults draw differently
-	since  time.Time
-	fitted int            // requests that fitted; under set.mu
-	met    int            // requests that it met; under set.mu
-	drawn  map[string]int // number of draws by operation and reference; under set.mu
-}
-
-// Remove takes the fault back. It may be called more than once.
-func (i *InjectedFault) Remove() { i.set.remove(i) }
-
-// Met is how many requests the fault has met.
-func (i *InjectedFault) Met() int {
-	i.set.mu.Lock()
-	defer i.set.mu.Unlock()
-	return i.met
-}
-
-// Inject switches a fault on. It panics where [BookingFault.Validate] says that
-// the fault is wrong: that is a mistake in the test.
-func (s *BookingServer) Inject(f BookingFault) *InjectedFault {
-	if err := f.Validate(); err != nil {
-		panic(fmt.Sprintf("fake: Inject: %v", err))
+func (f BookingFault) rule() faultRule[BookingFaultKind] {
+	return faultRule[BookingFaultKind]{
+		kind: f.Kind, nth: f.Nth, times: f.Times, probability: f.Probability,
+		after: f.After, lasts: f.For, delay: f.Delay, retryAfter: f.RetryAfter,
 	}
-	return s.faults.add(f)
 }
 
-// ClearFaults removes every fault.
-func (s *BookingServer) ClearFaults() {
-	s.faults.mu.Lock()
-	defer s.faults.mu.Unlock()
-	s.faults.active = nil
+func (f BookingFault) fits(sub bookingSubject) bool {
+	return (f.Op == "" || f.Op == sub.op) &&
+		(f.Reference == "" || f.Reference == sub.reference) &&
+		(f.BookingID == "" || f.BookingID == sub.bookingID) &&
+		(f.Caller == "" || f.Caller == sub.caller)
 }
 
-type bookingFaults struct {
-	seed uint64
-
-	mu     sync.Mutex // guards what follows, and the counters of every fault
-	count  uint64
-	active []*InjectedFault // in the order of injection
-}
-
-func (fs *bookingFaults) add(f BookingFault) *InjectedFault {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.count++
-	i := &InjectedFault{set: fs, fault: f, index: fs.count, since: time.Now(), drawn: map[string]int{}}
-	fs.active = append(fs.active, i)
-	return i
-}
-
-func (fs *bookingFaults) remove(i *InjectedFault) {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	fs.active = slices.DeleteFunc(fs.active, func(a *InjectedFault) bool { return a == i })
-}
-
-// met is the faults that one request meets.
-type met struct {
-	kinds   []BookingFaultKind
-	delay   time.Duration
-	instead *BookingFault
-	answer  *BookingFault
-}
-
-// subject is what faults are matched against.
-type subject struct {
+// bookingSubject is what faults are matched against.
+type bookingSubject struct {
 	op                           booking.Operation
 	reference, bookingID, caller string
 }
 
-func (fs *bookingFaults) meet(sub subject, now time.Time) met {
-	fs.mu.Lock()
-	defer fs.mu.Unlock()
-	var m met
-	for _, i := range fs.active {
-		if !i.meetsLocked(sub, now) {
-			continue
-		}
-		f := &i.fault
-		m.kinds = append(m.kinds, f.Kind)
-		switch phase := f.Kind.phase(); {
-		case phase == phaseDelay:
-			m.delay += f.Delay
-		case phase == phaseInstead && m.instead == nil:
-			m.instead = f
-		case phase == phaseAnswer && m.answer == nil:
-			m.answer = f
-		}
-	}
-	return m
+func (s bookingSubject) about() string { return string(s.op) + " " + s.reference }
+
+type (
+	bookingFaults  = faultSet[BookingFaultKind, bookingSubject, BookingFault]
+	bookingMeeting = meeting[BookingFaultKind, BookingFault]
+)
+
+// InjectedFault is a fault that a server has.
+type InjectedFault struct {
+	in *injected[BookingFaultKind, bookingSubject, BookingFault]
 }
 
-func (i *InjectedFault) meetsLocked(sub subject, now time.Time) bool {
-	f := &i.fault
-	age := now.Sub(i.since)
-	switch {
-	case f.Op != "" && f.Op != sub.op,
-		f.Reference != "" && f.Reference != sub.reference,
-		f.BookingID != "" && f.BookingID != sub.bookingID,
-		f.Caller != "" && f.Caller != sub.caller,
-		age < f.After,
-		f.For > 0 && age >= f.After+f.For:
-		return false
-	}
-	i.fitted++
-	times := f.Times
-	if times == 0 && f.Nth > 0 {
-		times = 1
-	}
-	if i.fitted < f.Nth || (times > 0 && i.met >= times) || !i.drawLocked(sub) {
-		return false
-	}
-	i.met++
-	return true
+// Remove takes the fault back. It may be called more than once.
+func (i *InjectedFault) Remove() { i.in.remove() }
+
+// Met is how many requests the fault has met.
+func (i *InjectedFault) Met() int { return i.in.count() }
+
+// Inject switches a fault on. It panics where [BookingFault.Validate] says that
+// the fault is wrong: that is a mistake in the test.
+func (s *BookingServer) Inject(f BookingFault) *InjectedFault {
+	return &InjectedFault{s.faults.inject(f, 0)}
 }
 
-func (i *InjectedFault) drawLocked(sub subject) bool {
-	if i.fault.Probability == 0 || i.fault.Probability == 1 {
-		return true
-	}
-	about := string(sub.op) + " " + sub.reference
-	i.drawn[about]++
-	sum := hash(i.set.seed, "fault", fmt.Sprint(i.index), about, fmt.Sprint(i.drawn[about]))
-	return float64(binary.BigEndian.Uint64(sum[:8])>>11)/(1<<53) < i.fault.Probability
-}
+// ClearFaults removes every fault.
+func (s *BookingServer) ClearFaults() { s.faults.clear() }

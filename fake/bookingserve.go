@@ -93,8 +93,8 @@ func (s *BookingServer) noSuchOperation(w http.ResponseWriter, r *http.Request, 
 }
 
 // subjectOf is what a request is about. A booking of someone else is not told.
-func (s *BookingServer) subjectOf(c bookingCall, caller string) subject {
-	sub := subject{op: c.op, reference: c.ref, bookingID: c.id, caller: caller}
+func (s *BookingServer) subjectOf(c bookingCall, caller string) bookingSubject {
+	sub := bookingSubject{op: c.op, reference: c.ref, bookingID: c.id, caller: caller}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if r := s.store.records[c.id]; c.id != "" && r != nil && r.caller == caller {
@@ -105,7 +105,7 @@ func (s *BookingServer) subjectOf(c bookingCall, caller string) subject {
 
 // before is everything that answers a request without carrying it out; nil where
 // nothing does.
-func (s *BookingServer) before(h http.Header, caller string, known bool, c bookingCall, m met) *outcome {
+func (s *BookingServer) before(h http.Header, caller string, known bool, c bookingCall, m bookingMeeting) *outcome {
 	if f := m.instead; f != nil {
 		switch f.Kind {
 		case BookingRateLimit, BookingInternal, BookingUnavailable:
@@ -165,7 +165,7 @@ func (s *BookingServer) wait(over context.Context, d time.Duration) bool {
 }
 
 // carryOut does what the request asks for, at the time that faults leave for it.
-func (s *BookingServer) carryOut(ctx context.Context, caller string, c bookingCall, m met, e *note[BookingEntry]) *outcome {
+func (s *BookingServer) carryOut(ctx context.Context, caller string, c bookingCall, m bookingMeeting, e *note[BookingEntry]) *outcome {
 	if f := m.instead; f != nil && f.Kind == BookingLateCommit {
 		s.landLater(caller, c, f.Delay, e)
 		panic(http.ErrAbortHandler)

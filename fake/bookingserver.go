@@ -155,7 +155,7 @@ func NewBookingServer(o BookingOptions) *BookingServer {
 	return &BookingServer{
 		options: o,
 		journal: newJournal("booking server", o.JournalLimit, o.Log),
-		faults:  &bookingFaults{seed: o.Seed},
+		faults:  &bookingFaults{seed: o.Seed, salt: "fault"},
 		closing: make(chan struct{}),
 		url:     "http://booking.memory",
 		store:   newBookingStore(),
