@@ -25,7 +25,7 @@ func (s *APIServer) intercept(x *endpoint.Exchange, next func() *endpoint.Answer
 	if len(met.kinds) > 0 {
 		s.journal.update(entry, func(e *APIEntry) { e.Faults = append(e.Faults, met.kinds...) })
 	}
-	if met.delay > 0 && !s.wait(x, met.delay) {
+	if met.delay > 0 && !s.serving.wait(x.Request.Context(), met.delay) {
 		s.journal.update(entry, func(e *APIEntry) { e.answered(x, nil) })
 		return nil
 	}
@@ -41,19 +41,6 @@ func (s *APIServer) intercept(x *endpoint.Exchange, next func() *endpoint.Answer
 		a.OnEnd(func() { s.journal.update(entry, func(e *APIEntry) { e.Done = true }) })
 	}
 	return a
-}
-
-// wait waits on the server's side; false where the client or the server has gone.
-func (s *APIServer) wait(x *endpoint.Exchange, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-x.Request.Context().Done():
-	case <-s.closing:
-	}
-	return false
 }
 
 // named takes the name of an object to be created from the body.
@@ -125,7 +112,7 @@ func (s *APIServer) spoil(x *endpoint.Exchange, a *endpoint.Answer, f *APIFault)
 	case APITimeoutAfter:
 		return endpoint.Failure(apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
 	case APILateAnswer:
-		if s.wait(x, f.Delay) {
+		if s.serving.wait(x.Request.Context(), f.Delay) {
 			return a
 		}
 	case APITruncated:

@@ -35,11 +35,8 @@ type APIServer struct {
 	faults   *apiFaults
 	identity *identity // nil without TLS
 	serving  serving
-	closing  chan struct{}  // closed by Close: ends every watch and every wait
-	running  sync.WaitGroup // requests
 
 	mu    sync.Mutex // guards what follows
-	ended bool       // no further request is carried out
 	url   string     // of the last Start
 	ahead time.Duration
 }
@@ -59,7 +56,7 @@ func NewAPIServer(o APIOptions) *APIServer {
 		store:   storage.New(o.HistoryLimit),
 		journal: newJournal("API server", o.JournalLimit, o.Log),
 		faults:  &apiFaults{seed: o.Seed, salt: "api fault"},
-		closing: make(chan struct{}),
+		serving: newServing(),
 		ahead:   o.ClockAhead,
 	}
 	if o.TLS {
@@ -73,7 +70,7 @@ func NewAPIServer(o APIOptions) *APIServer {
 	})
 	s.handler = &endpoint.Handler{
 		Store: s.store, Catalog: resources, Registry: s.registry, Now: s.now, Authenticate: s.authenticate,
-		Intercept: s.intercept, Tap: s.tap, Stir: s.faults.stir, Closing: s.closing,
+		Intercept: s.intercept, Tap: s.tap, Stir: s.faults.stir, Closing: s.serving.closing,
 		BookmarkEvery: o.BookmarkInterval, WatchFor: 30 * time.Minute,
 	}
 	if o.RBAC {
@@ -203,33 +200,13 @@ func (s *APIServer) Kubeconfig() ([]byte, error) {
 // Close cuts what runs, and returns when nothing of the server runs any more. It
 // may be called more than once, and without a Start. The journal can be read
 // afterwards.
-func (s *APIServer) Close() {
-	s.mu.Lock()
-	if !s.ended {
-		s.ended = true
-		close(s.closing)
-	}
-	s.mu.Unlock()
-	s.serving.close()
-	s.running.Wait()
-}
-
-// enter counts a request, unless the server is closed.
-func (s *APIServer) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return false
-	}
-	s.running.Add(1)
-	return true
-}
+func (s *APIServer) Close() { s.serving.close() }
 
 // ServeHTTP serves one request.
 func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
+	if !s.serving.enter() {
 		panic(http.ErrAbortHandler)
 	}
-	defer s.running.Done()
+	defer s.serving.running.Done()
 	s.handler.ServeHTTP(w, r)
 }

@@ -16,10 +16,10 @@ import (
 // ServeHTTP answers one request. Where a fault cuts the connection it panics with
 // http.ErrAbortHandler, as net/http has it.
 func (s *BookingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.enter() {
+	if !s.serving.enter() {
 		panic(http.ErrAbortHandler)
 	}
-	defer s.running.Done()
+	defer s.serving.running.Done()
 
 	c, allow := route(r.Method, r.URL.Path)
 	if c.op == "" {
@@ -150,20 +150,6 @@ func faultAnswer(h http.Header, f BookingFault) *outcome {
 	return &o
 }
 
-// wait waits for d, and no longer than until over or Close.
-func (s *BookingServer) wait(over context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-over.Done():
-		return false
-	case <-s.closing:
-		return false
-	}
-}
-
 // carryOut does what the request asks for, at the time that faults leave for it.
 func (s *BookingServer) carryOut(ctx context.Context, caller string, c bookingCall, m bookingMeeting, e *note[BookingEntry]) *outcome {
 	if f := m.instead; f != nil && f.Kind == BookingLateCommit {
@@ -182,7 +168,7 @@ func (s *BookingServer) carryOut(ctx context.Context, caller string, c bookingCa
 		if !mutation {
 			over = ctx
 		}
-		if !s.wait(over, m.delay) {
+		if !s.serving.wait(over, m.delay) {
 			s.releaseKey(caller, c)
 			panic(http.ErrAbortHandler)
 		}
@@ -221,7 +207,7 @@ func forcedProblem(k booking.Kind) *booking.Problem {
 func (s *BookingServer) commit(caller string, c bookingCall, forced *booking.Problem, e *note[BookingEntry]) (outcome, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ended {
+	if s.serving.over() {
 		return outcome{}, false
 	}
 	o := s.operateLocked(caller, c, forced)
@@ -322,8 +308,8 @@ func (s *BookingServer) releaseKey(caller string, c bookingCall) {
 // then: what it meets, its own key included, is judged when it lands.
 func (s *BookingServer) landLater(caller string, c bookingCall, d time.Duration, e *note[BookingEntry]) {
 	arrived := s.journal.get(e)
-	s.running.Go(func() {
-		if !s.wait(context.Background(), d) {
+	s.serving.running.Go(func() {
+		if !s.serving.wait(context.Background(), d) {
 			return
 		}
 		landed := s.journal.add(BookingEntry{
@@ -356,7 +342,7 @@ func (s *BookingServer) spoil(ctx context.Context, w http.ResponseWriter, o outc
 	case BookingInternalAfter:
 		return faultAnswer(w.Header(), BookingFault{Kind: BookingInternal, RetryAfter: f.RetryAfter})
 	case BookingLateAnswer:
-		if !s.wait(ctx, f.Delay) {
+		if !s.serving.wait(ctx, f.Delay) {
 			panic(http.ErrAbortHandler)
 		}
 	}

@@ -131,11 +131,8 @@ type BookingServer struct {
 	journal *journal[BookingEntry]
 	faults  *bookingFaults
 	serving serving
-	closing chan struct{}  // closed by Close: ends every wait of a request
-	running sync.WaitGroup // requests, and commits that come late
 
 	mu      sync.Mutex // guards what follows
-	ended   bool       // no further request is carried out
 	url     string
 	store   bookingStore
 	keys    keeper[outcome]
@@ -156,7 +153,7 @@ func NewBookingServer(o BookingOptions) *BookingServer {
 		options: o,
 		journal: newJournal("booking server", o.JournalLimit, o.Log),
 		faults:  &bookingFaults{seed: o.Seed, salt: "fault"},
-		closing: make(chan struct{}),
+		serving: newServing(),
 		url:     "http://booking.memory",
 		store:   newBookingStore(),
 		keys:    keeper[outcome]{lifetime: o.KeyLifetime},
@@ -197,27 +194,7 @@ func (s *BookingServer) Client() *http.Client { return &http.Client{Transport: s
 // Close cuts what runs, drops commits that have not landed, and returns when
 // nothing of the server runs any more. It may be called more than once, and
 // without a Start. State and journal can be read afterwards.
-func (s *BookingServer) Close() {
-	s.mu.Lock()
-	if !s.ended {
-		s.ended = true
-		close(s.closing)
-	}
-	s.mu.Unlock()
-	s.serving.close()
-	s.running.Wait()
-}
-
-// enter counts a request, unless the server is closed.
-func (s *BookingServer) enter() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.ended {
-		return false
-	}
-	s.running.Add(1)
-	return true
-}
+func (s *BookingServer) Close() { s.serving.close() }
 
 // clock is the time as it stands in bookings.
 func clock() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

@@ -13,11 +13,14 @@ import (
 )
 
 // serving carries a handler over sockets and over memory, and owns every
-// goroutine and connection that this takes. The zero value is ready.
+// goroutine and connection that this takes, and what the handler does until its
+// requests have ended.
 type serving struct {
-	tls   *tls.Config    // nil: plain HTTP; does not change once it serves
-	loops sync.WaitGroup // Serve calls
-	conns sync.WaitGroup // connections that a server has accepted
+	tls     *tls.Config    // nil: plain HTTP; does not change once it serves
+	closing chan struct{}  // closed by close: ends every watch and every wait
+	running sync.WaitGroup // requests, and what goes on after they were answered
+	loops   sync.WaitGroup // Serve calls
+	conns   sync.WaitGroup // connections that a server has accepted
 
 	mu         sync.Mutex // guards what follows
 	closed     bool
@@ -25,6 +28,8 @@ type serving struct {
 	transports []*http.Transport
 	memory     *memoryListener // nil before the first transport
 }
+
+func newServing() serving { return serving{closing: make(chan struct{})} }
 
 var errServerClosed = errors.New("fake: the server is closed: make a new one")
 
@@ -92,11 +97,46 @@ func (s *serving) serveLocked(l net.Listener, h http.Handler) {
 	s.loops.Go(func() { _ = server.Serve(l) }) // ends by close alone
 }
 
-// close cuts every connection and returns when all that it owned has ended. What
-// the handler does by then is the handler's to end. It may be called again.
+// enter counts a request until running.Done, unless close was called.
+func (s *serving) enter() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return false
+	}
+	s.running.Add(1)
+	return true
+}
+
+// over says that close was called: nothing is to be carried out any more.
+func (s *serving) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
+// wait waits for d on the server's side; false where ctx ended first, or close was
+// called.
+func (s *serving) wait(ctx context.Context, d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-ctx.Done():
+	case <-s.closing:
+	}
+	return false
+}
+
+// close cuts every connection, and returns when all that it owned has ended. It may
+// be called again.
 func (s *serving) close() {
 	s.mu.Lock()
-	s.closed = true
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
 	servers, transports := s.servers, s.transports
 	s.mu.Unlock()
 	for _, server := range servers {
@@ -112,4 +152,5 @@ func (s *serving) close() {
 	for _, t := range transports {
 		t.CloseIdleConnections()
 	}
+	s.running.Wait()
 }
