@@ -52,11 +52,11 @@
 //     RBAC and of definitions. Their metadata is validated, and of the rest little:
 //     what is immutable, and what a binding binds. Defaults are those that are seen
 //     most, of Secrets, Services, Pods and Deployments.
-//   - There is no scale subresource, and none of pods and tokens. A pod on a node that is
-//     deleted stays until it is deleted without grace, since no kubelet does that.
+//   - There is no scale subresource, and none of pods and tokens.
 //   - Controllers do their work before the request is answered that makes it: garbage
 //     is collected, a namespace is emptied, a definition is established. Nothing
-//     runs a Deployment or a Pod, and a new namespace has no ServiceAccount.
+//     runs a Deployment or a Pod, so that a pod on a node that is deleted stays until
+//     it is deleted without grace; and a new namespace has no ServiceAccount.
 //   - A watch that is too slow is told so by an event of 410; the real one ends, and
 //     the next one is told. What asks for a version that is to come is refused at
 //     once; the real server waits for three seconds.

@@ -27,9 +27,6 @@ func conforms(t *testing.T, s *fake.APIServer, controllers bool) {
 		Config:      s.ConfigFor("admin-token"),
 		User:        func(_ *testing.T, name string) *rest.Config { return s.ConfigFor(name + "-token") },
 		Controllers: controllers,
-		Known: map[string]string{
-			"A pod on a node has its grace, unless it is taken from it": "a pod is deleted at once: there is no node that would end it",
-		},
 	})
 }
 

@@ -169,17 +169,4 @@ var namespaces = []behaviour{
 		}
 		own.merge(t, configMaps+"/held", `{"metadata":{"finalizers":null}}`)
 	}},
-	{"A namespace that is deleted is emptied, and goes when it is empty", func(t *testing.T, e *env) {
-		if !e.server.Controllers {
-			t.Skip("no namespace is emptied on this server")
-		}
-		own := e.inNamespace(t)
-		own.post(t, widgetsPath, withFinalizer)
-		own.post(t, configMaps, configMap("c", `{}`))
-		own.delete(t, "/api/v1/namespaces/$NS")
-		own.gone(t, configMaps, "c")
-		own.awaited(t, widgetsPath, "a", func(o object) bool { return o.at("metadata", "deletionTimestamp") != nil })
-		own.merge(t, widgetsPath+"/a", `{"metadata":{"finalizers":null}}`)
-		own.gone(t, "/api/v1/namespaces", own.ns)
-	}},
 }

@@ -98,28 +98,4 @@ var deletion = []behaviour{
 			t.Errorf("left are %q", left)
 		}
 	}},
-	{"What belongs to a deleted object goes too", func(t *testing.T, e *env) {
-		if !e.server.Controllers {
-			t.Skip("no garbage is collected on this server")
-		}
-		for _, policy := range []string{"Background", "Foreground"} {
-			o := e.post(t, widgetsPath, widget("a", `{}`))
-			e.post(t, configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","ownerReferences":[{"apiVersion":"$GROUP/v1","kind":"Widget","name":"a","uid":"`+o.uid()+`","blockOwnerDeletion":true}]}}`)
-			e.delete(t, widgetsPath+"/a?propagationPolicy="+policy)
-			e.gone(t, configMaps, "c")
-			e.gone(t, widgetsPath, "a")
-		}
-	}},
-	{"What belongs to an object that is deleted alone stays", func(t *testing.T, e *env) {
-		if !e.server.Controllers {
-			t.Skip("no garbage is collected on this server")
-		}
-		o := e.post(t, widgetsPath, widget("a", `{}`))
-		e.post(t, configMaps, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"c","ownerReferences":[{"apiVersion":"$GROUP/v1","kind":"Widget","name":"a","uid":"`+o.uid()+`"}]}}`)
-		e.delete(t, widgetsPath+"/a?propagationPolicy=Orphan")
-		e.gone(t, widgetsPath, "a")
-		if got := e.get(t, configMaps+"/c"); got.at("metadata", "ownerReferences") != nil {
-			t.Errorf("%s", got.json())
-		}
-	}},
 }

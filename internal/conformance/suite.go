@@ -3,7 +3,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"maps"
 	"net/http"
 	"net/url"
 	"strings"
@@ -21,15 +20,13 @@ type Server struct {
 	// Config may do anything. It is not changed.
 	Config *rest.Config
 	// User returns the configuration of the user with the name, who is known by a
-	// token and in no group but system:authenticated. Without it, what
-	// concerns rights is skipped. It is given "alice", "bob" and "carol".
+	// token and in no group but system:authenticated. It is given "alice", "bob" and
+	// "carol".
 	User func(t *testing.T, name string) *rest.Config
 	// Controllers says that what a controller manager does is done: garbage is
-	// collected, and a namespace that is deleted is emptied.
+	// collected, and a namespace that is deleted is emptied. Without it, the suite
+	// leaves out what is about that.
 	Controllers bool
-	// Known are the sentences of behaviours that the server is known not to have,
-	// and why. They are skipped; a sentence that is none of the suite's is an error.
-	Known map[string]string
 }
 
 // patience is how long a test waits for what must come.
@@ -41,43 +38,35 @@ type behaviour struct {
 	test     func(t *testing.T, e *env)
 }
 
-// groups are all that the suite tests, by what it is about.
-func groups() map[string][]behaviour {
-	return map[string][]behaviour{
+// groups are all that the suite tests of a server, by what it is about.
+func (s Server) groups() map[string][]behaviour {
+	all := map[string][]behaviour{
 		"objects": objects, "status": status, "conflicts": conflicts, "deletion": deletion, "patches": patches,
 		"apply": apply, "validation": validation, "lists": lists, "selectors": selectors, "watches": watches,
 		"tables": tables, "errors": refusals, "discovery": discovery, "definitions": definitions, "namespaces": namespaces,
 		"rights": rights, "built-in": builtIn, "server": server, "edges": edges,
 	}
+	if s.Controllers {
+		all["controllers"] = controllers
+	}
+	return all
 }
 
 // Run runs the suite. It makes definitions in an API group of its own, and takes
 // them away when all tests have ended.
 func Run(t *testing.T, s Server) {
 	t.Helper()
-	unknown := maps.Clone(s.Known)
-	for _, group := range groups() {
-		for _, b := range group {
-			delete(unknown, b.sentence)
-		}
-	}
-	for sentence := range unknown {
-		t.Errorf("the suite has no behaviour %q", sentence)
-	}
 	root := newEnv(t, s)
 	t.Cleanup(func() { root.cleanUp(t) })
 	root.define(t, root.widgets())
 	root.define(t, root.gadgets())
 	t.Run("suite", func(t *testing.T) { // returns when all that is parallel in it has ended
-		for name, group := range groups() {
+		for name, group := range s.groups() {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				for _, b := range group {
 					t.Run(b.sentence, func(t *testing.T) {
 						t.Parallel()
-						if why, known := s.Known[b.sentence]; known {
-							t.Skip(why)
-						}
 						b.test(t, root.inNamespace(t))
 					})
 				}
@@ -135,9 +124,6 @@ func (e *env) inNamespace(t *testing.T) *env {
 // as is the same for a user.
 func (e *env) as(t *testing.T, user string) *env {
 	t.Helper()
-	if e.server.User == nil {
-		t.Skip("there are no users on this server")
-	}
 	own := *e
 	own.client, own.base = connect(t, e.server.User(t, user))
 	return &own
