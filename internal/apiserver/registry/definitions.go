@@ -38,11 +38,7 @@ func (r *Registry) deleteDefinition(q *Request, stored *storage.Object, obj cata
 	}
 	r.condition(obj, "Terminating", metav1.ConditionTrue, "InstanceDeletionPending",
 		"CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon")
-	marked, err := r.commit(q, stored, obj)
-	if err != nil {
-		return Result{}, err
-	}
-	return Result{Object: marked, Before: stored, After: marked}, nil
+	return r.replace(q, stored, obj)
 }
 
 // definitionChanged serves what a definition says, and carries its deletion out.

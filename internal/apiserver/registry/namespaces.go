@@ -57,11 +57,7 @@ func (r *Registry) deleteNamespace(q *Request, o *storage.Object, obj catalog.Ob
 	now := r.now()
 	meta(obj).SetDeletionTimestamp(&now)
 	catalog.Child(obj, "status")["phase"] = string(corev1.NamespaceTerminating)
-	marked, err := r.commit(q, o, obj)
-	if err != nil {
-		return Result{}, err
-	}
-	return Result{Object: marked, Before: o, After: marked}, nil
+	return r.replace(q, o, obj)
 }
 
 // emptyNamespace deletes what is in a namespace that goes, and then the namespace.

@@ -271,6 +271,15 @@ func (r *Registry) commit(q *Request, old *storage.Object, obj catalog.Object) (
 	return o, nil
 }
 
+// replace is what a request comes to that leaves obj in the place of old.
+func (r *Registry) replace(q *Request, old *storage.Object, obj catalog.Object) (Result, error) {
+	now, err := r.commit(q, old, obj)
+	if err != nil {
+		return Result{}, err
+	}
+	return Result{Object: now, Before: old, After: now}, nil
+}
+
 // remove takes old away; obj is its last state.
 func (r *Registry) remove(q *Request, old *storage.Object, obj catalog.Object) (*storage.Object, error) {
 	encode, err := r.encoder(q.Resource, obj)

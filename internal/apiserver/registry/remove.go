@@ -155,11 +155,7 @@ func (r *Registry) mark(q *Request, stored *storage.Object, obj catalog.Object, 
 	if same(obj, before) {
 		return Result{Object: stored, Before: stored, After: stored}, nil
 	}
-	marked, err := r.commit(q, stored, obj)
-	if err != nil {
-		return Result{}, err
-	}
-	return Result{Object: marked, Before: stored, After: marked}, nil
+	return r.replace(q, stored, obj)
 }
 
 // deleteNow takes an object away that nothing keeps.

@@ -77,11 +77,7 @@ func (r *Registry) update(q *Request, change func(old catalog.Object) (catalog.O
 	if same(obj, old) {
 		return Result{Object: stored, Before: stored, After: stored}, nil
 	}
-	now, err := r.commit(q, stored, obj)
-	if err != nil {
-		return Result{}, err
-	}
-	return Result{Object: now, Before: stored, After: now}, nil
+	return r.replace(q, stored, obj)
 }
 
 // changed applies the change, and keeps the managed fields.

@@ -12,31 +12,38 @@ import (
 // duplicates finds what stands more than once in a list that is a set, or whose
 // items have keys: the second of each.
 func (s *Structural) duplicates(path *field.Path, v any) (errs field.ErrorList) {
+	if items, ok := v.([]any); ok {
+		switch s.listType {
+		case "set":
+			errs = twice(path, items)
+		case "map":
+			errs = s.keyedTwice(path, items)
+		}
+	}
+	s.inside(path, v, func(s *Structural, path *field.Path, v any) { errs = append(errs, s.duplicates(path, v)...) })
+	return errs
+}
+
+// inside visits what is directly in a value, as far as there are schemas for it.
+func (s *Structural) inside(path *field.Path, v any, visit func(s *Structural, path *field.Path, v any)) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key := range v {
 			p, property := s.properties[key]
 			switch {
 			case property:
-				errs = append(errs, p.duplicates(path.Child(key), v[key])...)
+				visit(p, path.Child(key), v[key])
 			case s.additional != nil:
-				errs = append(errs, s.additional.duplicates(path.Key(key), v[key])...)
+				visit(s.additional, path.Key(key), v[key])
 			}
 		}
 	case []any:
-		switch s.listType {
-		case "set":
-			errs = twice(path, v)
-		case "map":
-			errs = s.keyedTwice(path, v)
-		}
 		for i := range v {
 			if s.items != nil {
-				errs = append(errs, s.items.duplicates(path.Index(i), v[i])...)
+				visit(s.items, path.Index(i), v[i])
 			}
 		}
 	}
-	return errs
 }
 
 func twice(path *field.Path, items []any) (errs field.ErrorList) {
@@ -66,27 +73,10 @@ func (s *Structural) keyedTwice(path *field.Path, items []any) field.ErrorList {
 
 // embeddedErrors finds what makes an embedded resource none.
 func (s *Structural) embeddedErrors(path *field.Path, v any) (errs field.ErrorList) {
-	switch v := v.(type) {
-	case map[string]any:
-		if s.embedded {
-			errs = append(errs, typeErrors(path, v)...)
-		}
-		for key := range v {
-			p, property := s.properties[key]
-			switch {
-			case property:
-				errs = append(errs, p.embeddedErrors(path.Child(key), v[key])...)
-			case s.additional != nil:
-				errs = append(errs, s.additional.embeddedErrors(path.Key(key), v[key])...)
-			}
-		}
-	case []any:
-		for i := range v {
-			if s.items != nil {
-				errs = append(errs, s.items.embeddedErrors(path.Index(i), v[i])...)
-			}
-		}
+	if obj, ok := v.(map[string]any); ok && s.embedded {
+		errs = typeErrors(path, obj)
 	}
+	s.inside(path, v, func(s *Structural, path *field.Path, v any) { errs = append(errs, s.embeddedErrors(path, v)...) })
 	return errs
 }
 
