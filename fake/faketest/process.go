@@ -193,6 +193,9 @@ type mortal struct {
 	next http.RoundTripper
 }
 
+// WrappedRoundTripper lets client-go find the transport that cancels a request.
+func (m mortal) WrappedRoundTripper() http.RoundTripper { return m.next }
+
 var errCrashed = errors.New("faketest: the program has crashed")
 
 // RoundTrip sends the request, unless the program crashes before.

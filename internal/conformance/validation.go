@@ -109,8 +109,15 @@ var validation = []behaviour{
 		e.same(t, "fields", `{"f":["metadata.annotations","metadata.labels","metadata.labels"]}`, object{"f": fields})
 	}},
 	{"Metadata of the wrong type is a bad request", func(t *testing.T, e *env) {
-		e.refused(t, request{method: http.MethodPost, path: widgetsPath, body: `{"apiVersion":"$GROUP/v1","kind":"Widget","metadata":{"name":"a","labels":{"a":1}}}`}, 400,
-			failure(400, "BadRequest", `Widget in version "v1" cannot be handled as a Widget: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string`, ""))
+		// From Go 1.27 on, what the server is built with names the key as well.
+		answer := e.do(t, request{method: http.MethodPost, path: widgetsPath, body: `{"apiVersion":"$GROUP/v1","kind":"Widget","metadata":{"name":"a","labels":{"a":1}}}`})
+		if answer.code != 400 {
+			t.Errorf("%d", answer.code)
+		}
+		a := answer.object(t)
+		a["message"] = strings.Replace(a.text("message"), "ObjectMeta.labels.a of", "ObjectMeta.labels of", 1)
+		e.same(t, "the answer",
+			failure(400, "BadRequest", `Widget in version "v1" cannot be handled as a Widget: json: cannot unmarshal number into Go struct field ObjectMeta.labels of type string`, ""), a)
 	}},
 }
 

@@ -88,7 +88,10 @@ func (r *replicas) thawed(t *testing.T) {
 	}
 	// What the new leader holds, the old one has left alone.
 	for _, line := range r.standby.errorsLogged() {
-		if !strings.Contains(line, "sold out") { // the airline's word, which it asked for
+		switch {
+		case strings.Contains(line, "sold out"): // the airline's word, which it asked for
+		case strings.Contains(line, "/leases/") && strings.Contains(line, "deadline exceeded"): // a slow server, asked again
+		default:
 			t.Errorf("the new leader logged %q", line)
 		}
 	}

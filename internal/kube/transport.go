@@ -128,6 +128,9 @@ func (m *meter) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
+// WrappedRoundTripper lets client-go find the transport that cancels a request.
+func (m *meter) WrappedRoundTripper() http.RoundTripper { return m.next }
+
 // resourceOf is the resource that a path names: what /api/v1 or /apis/g/v is
 // followed by, without namespace and name.
 func resourceOf(path string) string {

@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/client-go/rest"
 )
 
@@ -31,6 +32,23 @@ func server(t *testing.T, observe func(Request), handle http.HandlerFunc) *Conn 
 	}
 	t.Cleanup(conn.Close)
 	return conn
+}
+
+// client-go looks through what wraps a transport for the one that it can cancel
+// requests of, and warns where it finds none.
+func TestARequestThatIsGivenUpCanBeCancelled(t *testing.T) {
+	t.Parallel()
+	var rt http.RoundTripper = &meter{next: &http.Transport{}}
+	for {
+		wraps, ok := rt.(utilnet.RoundTripperWrapper)
+		if !ok {
+			break
+		}
+		rt = wraps.WrappedRoundTripper()
+	}
+	if _, ok := rt.(interface{ CancelRequest(*http.Request) }); !ok {
+		t.Errorf("%T hides what could be cancelled", rt)
+	}
 }
 
 func TestAConnectionOwnsItsTransportAndTellsOfEachRequest(t *testing.T) {
