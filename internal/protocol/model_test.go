@@ -320,6 +320,7 @@ type setting struct {
 	before  Guarantee // what the program said that ran first; 0: the same
 	quick   bool      // explored in each test run
 	deep    bool      // explored with two acts where -deep is given
+	deepIn  string    // the group of acts in which it is
 	needs   uint8     // acts of people without which there is nothing to see
 	copied  bool      // the object begins as a copy of another one, which lives
 	acts    []act
