@@ -25,7 +25,7 @@ func (r *managing[T]) refuses(o Observation) (why string) {
 // holderOf finds the living object that derives a reference.
 func (c *controller[T]) holderOf(reference string) (Key, bool) {
 	for _, obj := range c.live.store.List("") {
-		for _, derived := range c.references(obj) {
+		for _, derived := range c.derived(obj) {
 			if derived == reference {
 				return store.KeyOf(obj), true
 			}
@@ -34,17 +34,11 @@ func (c *controller[T]) holderOf(reference string) (Key, bool) {
 	return Key{}, false
 }
 
-// references are those that an object derives, by its claim, up to the ones that a
-// walk would look up.
-func (c *controller[T]) references(obj T) []string {
+// derived are the references that an object derives, by its claim.
+func (c *controller[T]) derived(obj T) []string {
 	claim, err := protocol.ParseClaim(obj.GetAnnotations()[c.nameOn(obj)+claimSuffix])
 	if err != nil {
 		return nil
 	}
-	var all []string
-	last := max(claim.Incarnation, claim.Next) + 2
-	for n := last; n > 0 && n > last-12; n-- {
-		all = append(all, c.identity().Reference(claim, n))
-	}
-	return all
+	return c.identity().Around(claim)
 }

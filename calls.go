@@ -12,14 +12,16 @@ import (
 
 // call makes one call of the External, within CallTimeout. Whether the lease is
 // held was asked right before.
-func (r *managing[T]) call(ctx context.Context, verb string, c Call, f func(context.Context) (Observation, error)) (Observation, protocol.Outcome, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, r.m.opts.CallTimeout, fmt.Errorf("%s took longer than a call may take, %v", verb, r.m.opts.CallTimeout))
+func (r *managing[T]) call(pass context.Context, verb string, c Call, f func(context.Context) (Observation, error)) (Observation, protocol.Outcome, error) {
+	ctx, cancel := context.WithTimeoutCause(pass, r.m.opts.CallTimeout, fmt.Errorf("%s took longer than a call may take, %v", verb, r.m.opts.CallTimeout))
 	defer cancel()
 	start := time.Now()
 	var o Observation
+	var said error // by the External
 	_, err := r.protect(ctx, func() (Result, error) {
 		var err error
 		o, err = f(ctx)
+		said = err
 		if err == nil {
 			err = r.unfit(verb, c, o)
 		}
@@ -28,6 +30,10 @@ func (r *managing[T]) call(ctx context.Context, verb string, c Call, f func(cont
 		}
 		return Done, err
 	})
+	if _, panicked := isPanic(err); panicked {
+		said = err
+	}
+	r.answers(pass, verb, said)
 	outcome := classify(err)
 	r.c.env.hooks.Call(CallInfo{Controller: r.c.name(), Verb: verb, Outcome: outcomeNames[outcome], Duration: time.Since(start)})
 	r.log.V(2).Info("call", "verb", verb, "outcome", outcomeNames[outcome], "state", o.State.String(), "id", o.ID)
@@ -62,6 +68,8 @@ func (r *managing[T]) unfit(verb string, c Call, o Observation) error {
 	switch {
 	case verb == verbObserve && c.ID != "" && o.State >= Absent && o.State <= Ambiguous:
 		return nil
+	case verb == protocol.Create.String() && o.State == Absent:
+		return errors.New("the External's answer to create is Absent, and no error: where nothing was made, return an error that says why, Terminal or NoEffect")
 	case o.State < Absent || o.State > Ambiguous:
 		return fmt.Errorf("the External's answer to %s has no State; set one", verb)
 	case o.State >= Pending && o.State != Ambiguous && o.Reference == "" && !o.Replay && r.m.opts.Guarantee != None:
@@ -115,7 +123,10 @@ func (c *controller[T]) incarnationOf(reference string, claim protocol.Claim, lo
 func (r *managing[T]) claimNow() protocol.Claim { return protocol.Effective(r.decided) }
 
 // look observes, by id or by reference.
-func (r *managing[T]) look(ctx context.Context, s protocol.Step) {
+func (r *managing[T]) look(ctx context.Context, s protocol.Step) (ending, bool) {
+	if e, deferred := r.enter(ctx); deferred {
+		return e, true
+	}
 	claim := r.claimNow()
 	n := s.Incarnation
 	if n == 0 {
@@ -148,6 +159,7 @@ func (r *managing[T]) look(ctx context.Context, s protocol.Step) {
 		}
 	}
 	r.looks = append(r.looks, l)
+	return ending{}, false
 }
 
 // another tells whether a sight is of a thing that status is not about: one that
@@ -188,9 +200,6 @@ func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool
 	claim := r.claimNow()
 	ref := r.c.identity().Reference(claim, s.Incarnation)
 	before := r.memory.learnt
-	if err := r.c.env.held(); err != nil { // right before the send
-		return r.endingOf(Done, NoEffect(err)), true
-	}
 	if s.Do == protocol.Fence && s.ID != "" {
 		ref = r.full[s.ID].Reference // that of what is to be adopted
 		if ref == "" {               // it has none, under which something could land
@@ -198,6 +207,12 @@ func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool
 			r.answered(s, r.full[s.ID], r.sight(r.full[s.ID], claim, s.Incarnation), claim)
 			return ending{}, false
 		}
+	}
+	if e, deferred := r.enter(ctx); deferred {
+		return e, true
+	}
+	if err := r.c.env.held(); err != nil { // right before the send
+		return r.endingOf(Done, NoEffect(err)), true
 	}
 	began := time.Now()
 	r.memory.learnt = before.Sending(s, r.c.generation(r.have), began)
@@ -231,6 +246,7 @@ func (r *managing[T]) effect(ctx context.Context, s protocol.Step) (ending, bool
 		if r.m.opts.Guarantee == None && s.Do == protocol.Create {
 			next = "nobody but a person can tell"
 		}
+		r.memory.unanswered = err.Error()
 		e.verdict.message = fmt.Sprintf("%s; whether the %s took effect is not known since %s: %s",
 			e.verdict.message, s.Do, r.unknownSince().UTC().Format(time.RFC3339), next)
 	}

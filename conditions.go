@@ -1,7 +1,9 @@
 package tether
 
 import (
+	"regexp"
 	"slices"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -118,7 +120,7 @@ func setOrDrop(list []metav1.Condition, typ string, on bool, v verdict) []metav1
 
 func setCondition(list []metav1.Condition, c metav1.Condition) []metav1.Condition {
 	c.Message = clip(c.Message, longestMessage)
-	if c.Reason == "" {
+	if c.Reason = reasonOf(c.Reason); c.Reason == "" {
 		c.Reason = reasonProgressing
 	}
 	for i := range list {
@@ -129,6 +131,26 @@ func setCondition(list []metav1.Condition, c metav1.Condition) []metav1.Conditio
 		}
 	}
 	return append(list, c)
+}
+
+var (
+	reasonForm = regexp.MustCompile(`^[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?$`) // metav1.Condition's
+	notAWord   = regexp.MustCompile(`[^A-Za-z0-9_]+`)
+)
+
+// reasonOf makes a reason of what an author gave for one: the API server refuses a
+// status with any other, and nothing would be told at all.
+func reasonOf(given string) string {
+	const longest = 256
+	if len(given) <= longest && reasonForm.MatchString(given) {
+		return given
+	}
+	var b strings.Builder
+	for _, word := range notAWord.Split(given, -1) {
+		b.WriteString(strings.ToUpper(word[:min(1, len(word))]) + word[min(1, len(word)):])
+	}
+	reason := strings.TrimLeft(b.String(), "0123456789_")
+	return reason[:min(longest, len(reason))]
 }
 
 func findCondition(list []metav1.Condition, typ string) *metav1.Condition {

@@ -1,6 +1,7 @@
 package tether
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -109,5 +110,21 @@ func TestAClippedMessageIsWholeRunes(t *testing.T) {
 	}
 	if got := clip("short", 8); got != "short" {
 		t.Fatalf("got %q", got)
+	}
+}
+
+func TestAReasonIsOneThatTheAPIServerTakes(t *testing.T) {
+	t.Parallel()
+	for given, want := range map[string]string{
+		"SoldOut": "SoldOut", "A_b,c:d": "A_b,c:d", "sold out": "SoldOut", "no seat: none!": "NoSeatNone",
+		"429": "", "2 many": "Many", "": "", "überbucht": "Berbucht", strings.Repeat("x", 2000): "X" + strings.Repeat("x", 255),
+	} {
+		got := reasonOf(given)
+		if got != want || got != "" && !reasonForm.MatchString(got) {
+			t.Errorf("%.40q: %q, want %q", given, got, want)
+		}
+	}
+	if got := setCondition(nil, metav1.Condition{Type: conditionReady, Reason: "!"})[0].Reason; got != reasonProgressing {
+		t.Errorf("where nothing is left: %q", got)
 	}
 }

@@ -37,6 +37,9 @@ type Options struct {
 	Watches []Watch
 	// Reads are informers that passes read; passes start when all have synced [none].
 	Reads []Reads
+	// Budget is that of the endpoint which the passes call, shared by giving the same
+	// one to several controllers [none].
+	Budget *Budget
 }
 
 // Reads is an informer of any type, for [Options].
@@ -51,6 +54,7 @@ type engine interface {
 	name() string
 	mistakes() []string
 	managed() bool
+	budget() *Budget
 	wantsClusterID() bool
 	finalizes() (finalizer string, ok bool)
 	informers() []informer
@@ -65,6 +69,7 @@ type engine interface {
 	managedState() ManagedState
 	lookForOrphans(ctx context.Context)
 	strangers(known []string) map[string]int
+	references(clusterID string) References
 }
 
 // New makes a controller from a [Reconciler], which may be a [Finalizer] as well.
@@ -143,6 +148,7 @@ func domainOK(group string) bool {
 func (c *controller[T]) name() string          { return c.opts.Name }
 func (c *controller[T]) resource() string      { return c.in.name() }
 func (c *controller[T]) managed() bool         { return c.external != nil }
+func (c *controller[T]) budget() *Budget       { return c.opts.Budget }
 func (c *controller[T]) owner() any            { return c }
 func (c *controller[T]) finalizerName() string { return c.opts.Domain + "/" + c.opts.Name }
 func (c *controller[T]) claimName() string     { return c.finalizerName() + claimSuffix }
@@ -215,6 +221,9 @@ func (o Options) mistakes(group string, needsDomain bool) []string {
 	if o.MinBackoff > o.MaxBackoff && o.MaxBackoff > 0 {
 		say("Options.MinBackoff: %v is more than MaxBackoff, %v; swap them", o.MinBackoff, o.MaxBackoff)
 	}
+	if o.Budget != nil {
+		wrong = append(wrong, o.Budget.mistakes(o.Timeout)...)
+	}
 	for i, w := range o.Watches {
 		switch {
 		case w.in == nil:
@@ -234,7 +243,9 @@ func (o Options) mistakes(group string, needsDomain bool) []string {
 // setUp makes the controller ready to hear; nothing runs yet.
 func (c *controller[T]) setUp(env *environment) error {
 	c.env, c.live = env, c.in.live.Load()
-	c.queue = queue.New[Key](c.opts.queueOptions())
+	o := c.opts.queueOptions()
+	o.Counts = c.external == nil // what calls a Reconciler makes is not known
+	c.queue = queue.New[Key](o)
 	c.memory, c.stalled, c.statusOff = map[Key]*memory{}, map[Key]stalled[T]{}, false
 	c.caughtUp.Store(true) // until a term begins
 	c.losses, c.unknown, c.vanished = map[Key]time.Time{}, map[Key]time.Time{}, map[Key]T{}
@@ -287,7 +298,9 @@ type memory struct {
 	uid    string
 	learnt protocol.Memory
 	done   bool // the last pass found all as wanted
-	lost   bool // the last pass found that it is over
+
+	unanswered string // what the last call of unknown outcome ended in; "" once it is known how things stand
+	lost       bool   // the last pass found that it is over
 
 	// held: this process has seen its claim and finalizer on the object, and is not
 	// taking them off. Whoever hears of the object's end reads it.

@@ -68,6 +68,10 @@
 //     after the last. An orphan annotation is always an exit.
 //   - A stop lets running passes end; a lost lease cancels them, and no effect is
 //     started after it. After [Run] has returned, nothing that it started is left.
+//   - A [Budget], where one is given, bounds the calls to an endpoint over all
+//     controllers that share it, makes fewer where the endpoint asks for that, and
+//     none while it does not answer. Work is deferred, never dropped; what people
+//     changed goes before polls.
 //   - What keeps it from working is told in readiness ([Health]), in the log and in
 //     metrics, or in the object's conditions, and waited for: see [Run]. It never
 //     ends the process, and never panics on input.

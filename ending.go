@@ -1,6 +1,7 @@
 package tether
 
 import (
+	"errors"
 	"fmt"
 	"time"
 
@@ -8,18 +9,20 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/tetherkube/tether/internal/kube"
 	"github.com/tetherkube/tether/internal/protocol"
 	"github.com/tetherkube/tether/internal/queue"
 )
 
 // ending is what came of a pass.
 type ending struct {
-	verdict  verdict
-	outcome  queue.Outcome
-	name     string
-	err      error
-	noStatus bool // write none
-	gone     bool // the object is released or not there
+	verdict   verdict
+	outcome   queue.Outcome
+	name      string
+	err       error
+	unwritten error // why the status is not written; err has it where nothing else went wrong
+	noStatus  bool  // write none
+	gone      bool  // the object is released or not there
 }
 
 // endingOf is the outcome table of the package's documentation.
@@ -42,6 +45,9 @@ func (p *pass[T]) endingOf(r Result, err error) ending {
 			name: "done", outcome: queue.Outcome{Kind: queue.Done, Poll: poll},
 			verdict: verdict{unset: metav1.ConditionTrue, reason: reasonReconciled},
 		}
+	}
+	if d := (*deferredError)(nil); errors.As(err, &d) {
+		return p.deferred(d)
 	}
 	o := outcomeOf(err)
 	if o.terminal {
@@ -80,6 +86,12 @@ func stalledEnding(reason, message string) ending {
 	}
 }
 
+const reasonEdited = "EditOutsideStatus"
+
+func editedEnding(path string) ending {
+	return stalledEnding(reasonEdited, path+" was changed in the pass's own copy of the object, which has no effect; change it with a Client")
+}
+
 func (p *pass[T]) paused(deleting bool) ending {
 	message := "paused by annotation " + p.c.asks.paused()
 	if deleting {
@@ -106,7 +118,7 @@ func (p *pass[T]) released(err error, event, note string) ending {
 // no failure: the pass runs again on what is new.
 func (p *pass[T]) writeFailed(err error, what string) ending {
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsGone(err):
 		return ending{name: "done", outcome: queue.Outcome{Kind: queue.Forget}, noStatus: true, gone: true}
 	case apierrors.IsConflict(err):
 		return ending{name: "again", outcome: queue.Outcome{Kind: queue.Again}, noStatus: true}

@@ -6,6 +6,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/tetherkube/tether/internal/kube"
+	"github.com/tetherkube/tether/internal/queue"
 	"github.com/tetherkube/tether/internal/store"
 )
 
@@ -15,6 +16,8 @@ type passState interface {
 	origin() store.Origin
 	fieldOwner() string
 	held() error
+	permit(*Budget) *queue.Permit
+	who() string
 }
 
 type passKey struct{}

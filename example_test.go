@@ -102,6 +102,23 @@ func ExampleFromHTTP() {
 	// HTTP 429 Too Many Requests
 }
 
+// Two controllers call one endpoint, which bears twenty calls a second from both
+// together. A Reconciler that makes several in a pass makes each of them with Do.
+func ExampleNewBudget() {
+	budget := tether.NewBudget(tether.BudgetOptions{Name: "vault", Rate: 20})
+	in := tether.NewInformer(configMaps, tether.InformerOptions{})
+	one := tether.New(in, &copier{}, tether.Options{Name: "one", Budget: budget})
+	other := tether.New(in, &copier{}, tether.Options{Name: "other", Budget: budget})
+
+	ctx, stop := context.WithCancel(context.Background())
+	err := budget.Do(ctx, func(context.Context) error { // in a pass, or anywhere
+		return tether.FromHTTP(&http.Response{StatusCode: http.StatusOK}, nil)
+	})
+	stop()
+	fmt.Println(err, tether.Run(ctx, &rest.Config{Host: "https://127.0.0.1:1"}, tether.RunOptions{}, one, other))
+	// Output: <nil> <nil>
+}
+
 func ExampleHealth() {
 	health := &tether.Health{} // give it to RunOptions, and serve it
 	server := httptest.NewServer(health)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"reflect"
 	"strings"
 	"time"
 
@@ -270,6 +271,11 @@ func (m *managedBy[T]) mistakes(c *controller[T]) []string {
 	if o.ID == nil {
 		say("ManageOptions.ID: it is missing; say where in status the outside's id is kept, for example func(t *v1.Ticket) *string { return &t.Status.BookingID }")
 	}
+	if o.ID != nil && !c.status.unstructured && c.status.status != nil {
+		if m := misplacedID(c.status, o.ID); m != "" {
+			say("ManageOptions.ID: " + m + "; return the address of a field of the given object's status, for example func(t *v1.Ticket) *string { return &t.Status.BookingID }")
+		}
+	}
 	if o.Guarantee < UniqueReference || o.Guarantee > None {
 		say("ManageOptions.Guarantee: it is missing; choose what the outside offers: UniqueReference, UniqueLiveReference, IdempotencyKeys, LookupOnly or None")
 	}
@@ -278,6 +284,9 @@ func (m *managedBy[T]) mistakes(c *controller[T]) []string {
 	}
 	if o.Settle < o.CallTimeout {
 		say("ManageOptions.Settle: " + o.Settle.String() + " is shorter than CallTimeout, " + o.CallTimeout.String() + "; a call could land after it; make it longer")
+	}
+	if o.Settle > protocol.LongestWindow {
+		say("ManageOptions.Settle: " + o.Settle.String() + " is longer than " + protocol.LongestWindow.String() + "; shorten it")
 	}
 	if o.KeyLifetime > 0 && o.KeyLifetime < 2*o.Settle {
 		say("ManageOptions.KeyLifetime: " + o.KeyLifetime.String() + " is shorter than two windows of Settle; shorten Settle")
@@ -295,4 +304,25 @@ func (m *managedBy[T]) mistakes(c *controller[T]) []string {
 		say("Resource: the type has no Status, where the outside's id is kept; use a type that has one")
 	}
 	return wrong
+}
+
+// misplacedID tries out where an ID function points to. One that panics at an empty
+// object tells nothing.
+func misplacedID[T Object](f statusField[T], id func(T) *string) (mistake string) {
+	defer func() { _ = recover() }()
+	obj := reflect.New(reflect.TypeFor[T]().Elem()).Interface().(T)
+	status := f.value(obj, true)
+	before := reflect.New(status.Type()).Elem()
+	before.Set(status)
+	p := id(obj)
+	if p == nil {
+		return "it returns nil"
+	}
+	was := *p
+	*p = "tried out"
+	same := reflect.DeepEqual(before.Interface(), status.Interface())
+	if *p = was; same {
+		return "what it points to is not in the object's status"
+	}
+	return ""
 }

@@ -39,7 +39,7 @@ type PassInfo struct {
 	Lane       string        // people, retry or background
 	Waited     time.Duration // from ready to a worker
 	Duration   time.Duration
-	Outcome    string // done, after, backoff, error, retry_after, terminal or again
+	Outcome    string // done, after, backoff, error, retry_after, terminal, deferred or again
 	Reason     string // of the condition, "" where all is well
 	Panic      bool
 }
@@ -67,6 +67,16 @@ type Snapshot struct {
 	Queues    []QueueState
 	Informers []InformerState
 	Managed   []ManagedState
+	Budgets   []BudgetState
+}
+
+// BudgetState is a [Budget], of all that share it.
+type BudgetState struct {
+	Name     string
+	Rate     float64 // calls a second, at present
+	Tokens   float64 // calls that may be made at once
+	Breaker  string  // closed: the endpoint answers; open: it does not; half-open: one pass tries it
+	Deferred int     // keys that wait for it
 }
 
 // ManagedState is what a controller made by [Manage] knows of the outside.

@@ -31,7 +31,7 @@ const longestRetryAfter = 24 * time.Hour
 func FromHTTP(resp *http.Response, err error) error {
 	switch {
 	case err != nil && notSent(err):
-		return NoEffect(Reason("Unreachable", err))
+		return NoEffect(Reason(reasonUnreachable, err))
 	case err != nil:
 		return err
 	case resp.StatusCode >= 200 && resp.StatusCode < 300:
@@ -41,9 +41,9 @@ func FromHTTP(resp *http.Response, err error) error {
 	err = fmt.Errorf("HTTP %d %s", code, http.StatusText(code))
 	switch code {
 	case http.StatusTooManyRequests:
-		err = Reason("RateLimited", err)
+		err = Reason(reasonRateLimited, err)
 	case http.StatusServiceUnavailable:
-		err = Reason("Unavailable", err)
+		err = Reason(reasonUnavailable, err)
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
 		err = Reason("Unauthorized", err)
 	}

@@ -46,7 +46,10 @@ func (r *running) lead(ctx context.Context) {
 		return
 	}
 	r.env.log.Info("stopping; running passes may end", "timeout", r.opts.StopTimeout.String())
-	late := time.AfterFunc(r.opts.StopTimeout, func() { cancel(errStopped) })
+	late := time.AfterFunc(r.opts.StopTimeout, func() {
+		r.env.log.Info("the stop takes too long; running passes are cancelled", "timeout", r.opts.StopTimeout.String())
+		cancel(errStopped)
+	})
 	defer late.Stop()
 	// A lease that is lost during the stop cuts it short.
 	watch := time.NewTicker(time.Second)

@@ -49,7 +49,7 @@ func (p *pass[T]) manage(ctx context.Context) ending {
 		p.log.V(2).Info("step", "do", s.Do.String(), "incarnation", s.Incarnation, "id", s.ID, "reason", s.End.Reason)
 		if e, ends := r.do(ctx, s); ends {
 			if path := r.edited(); path != "" && !e.noStatus {
-				return stalledEnding("EditOutsideStatus", fmt.Sprintf("the External changed %s of its copy, which has no effect; change it with a Client", path))
+				return editedEnding(path)
 			}
 			return e
 		}
@@ -109,8 +109,7 @@ func (r *managing[T]) do(ctx context.Context, s protocol.Step) (ending, bool) {
 	case protocol.Release:
 		return r.letGo(ctx, s), true
 	case protocol.LookUp:
-		r.look(ctx, s)
-		return ending{}, false
+		return r.look(ctx, s)
 	}
 	return r.effect(ctx, s)
 }
@@ -118,6 +117,7 @@ func (r *managing[T]) do(ctx context.Context, s protocol.Step) (ending, bool) {
 // finish turns the end of a decision into that of the pass.
 func (r *managing[T]) finish(e protocol.End) ending {
 	r.memory.learnt = r.memory.learnt.Finished(e, time.Now())
+	r.tellLoss(e)
 	r.lost(e.Lost)
 	r.resolved(e)
 	r.memory.done = e.Verdict == protocol.AsWanted || e.Verdict == protocol.Observed && e.Reason == protocol.ReasonDiffers || e.Reason == protocol.ReasonPerpetualDiff
@@ -144,7 +144,7 @@ func (r *managing[T]) finish(e protocol.End) ending {
 	case protocol.Waiting:
 		return ending{
 			name: "after", outcome: queue.Outcome{Kind: queue.After, Delay: e.After * 10 / 9}, // a tenth less is not too early
-			verdict: verdict{ready: metav1.ConditionUnknown, reconciling: true, reason: e.Reason, message: e.Message},
+			verdict: verdict{ready: metav1.ConditionUnknown, reconciling: true, reason: e.Reason, message: e.Message + until(e.After) + r.because()},
 		}
 	case protocol.CannotSay:
 		return r.cannotSay(r.lookErr)
@@ -158,6 +158,19 @@ func (r *managing[T]) finish(e protocol.End) ending {
 		end.outcome.Poll = poll
 	}
 	return end
+}
+
+// until says when a wait is over.
+func until(left time.Duration) string {
+	return "; it waits until " + time.Now().Add(left).UTC().Format(time.RFC3339)
+}
+
+// because says what the call ended in that is waited out.
+func (r *managing[T]) because() string {
+	if r.memory.unanswered == "" {
+		return ""
+	}
+	return "; the last call ended in: " + r.memory.unanswered
 }
 
 // cannotSay backs off, whatever kind of error the author gave: absence was not

@@ -72,22 +72,24 @@ func (c *controller[T]) orphansNow(ctx context.Context) ([]string, error) {
 	mine := protocol.ClusterPrefix(c.identity().Cluster)
 	var listed []Listed
 	_, err := (&pass[T]{c: c}).protect(ctx, func() (Result, error) {
-		for l, err := range c.external.lister.List(ctx) {
-			if err != nil {
-				return Done, err
+		return Done, c.opts.Budget.Do(ctx, func(ctx context.Context) error {
+			for l, err := range c.external.lister.List(ctx) {
+				if err != nil {
+					return err
+				}
+				if l.State.live() && strings.HasPrefix(l.Reference, mine) {
+					listed = append(listed, l)
+				}
 			}
-			if l.State.live() && strings.HasPrefix(l.Reference, mine) {
-				listed = append(listed, l)
-			}
-		}
-		return Done, nil
+			return nil
+		})
 	})
 	if err != nil || len(listed) == 0 {
 		return nil, err
 	}
 	derived := map[string]bool{}
 	for _, obj := range c.live.store.List("") { // after the list: what was made meanwhile is not on it
-		for _, reference := range c.references(obj) {
+		for _, reference := range c.derived(obj) {
 			derived[reference] = true
 		}
 	}

@@ -47,13 +47,14 @@ type pass[T Object] struct {
 	asked protocol.Ask
 
 	overtaken bool // another wrote status meanwhile
+	restores  bool // it only puts a stalled object's status right
 }
 
 func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Outcome {
 	start := time.Now()
 	obj, ok := c.live.store.Get(item.Key)
-	if gone, vanished := c.takeVanished(item.Key); vanished && !ok {
-		c.endVanished(ctx, item, gone)
+	if gone, vanished := c.takeVanished(item.Key); vanished && !ok && c.endVanished(ctx, item, gone) {
+		return queue.Outcome{Kind: queue.Defer}
 	}
 	if !ok || c.leftAlone(obj) {
 		c.forget(item.Key)
@@ -72,6 +73,9 @@ func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Ou
 	case err != nil:
 		e = p.writeFailed(err, "read the object")
 		e.noStatus = true
+	case item.Refuse:
+		p.copy()
+		e = p.deferred(c.opts.Budget.away())
 	case !kept:
 		e = p.contained(ctx)
 	}
@@ -143,9 +147,10 @@ func (p *pass[T]) run(ctx context.Context) ending {
 		call = c.finalizer.Finalize
 	}
 	r, err := p.protect(ctx, func() (Result, error) { return call(ctx, p.obj) })
+	p.asksForLess(ctx, err)
 	e := p.endingOf(r, err)
 	if path := p.edited(); path != "" {
-		e = stalledEnding("EditOutsideStatus", fmt.Sprintf("the reconciler changed %s of its copy, which has no effect; change it with a Client", path))
+		e = editedEnding(path)
 	}
 	if deleting && e.name == "done" {
 		return p.released(p.release(ctx, nil), "", "")
@@ -188,11 +193,17 @@ func (p *pass[T]) report(ctx context.Context, e ending, took time.Duration) {
 		Controller: c.name(), Key: p.key, Lane: p.item.Lane.String(), Waited: p.item.Waited, Duration: took,
 		Outcome: e.name, Reason: e.verdict.reason, Panic: isPanicked,
 	})
+	log := p.log
+	if e.unwritten != nil && e.err != nil {
+		log = log.WithValues("statusNotWritten", e.unwritten.Error())
+	}
 	switch {
 	case isPanicked:
-		p.log.Error(e.err, "pass panicked", "stack", string(caught.stack))
+		log.Error(e.err, "pass panicked", "stack", string(caught.stack))
 	case e.err != nil && (e.name == "error" || e.name == "retry_after") && !errors.Is(context.Cause(ctx), errStopped):
-		p.log.Error(e.err, "pass failed", "reason", e.verdict.reason)
+		log.Error(e.err, "pass failed", "reason", e.verdict.reason)
+	case e.unwritten != nil:
+		p.log.Error(e.unwritten, "status not written")
 	}
 	p.log.V(1).Info("pass ended", "outcome", e.name, "reason", e.verdict.reason, "message", e.verdict.message,
 		"lane", p.item.Lane.String(), "duration", took.Round(time.Microsecond).String())

@@ -219,13 +219,13 @@ func TestAStatusThatCannotBeWrittenLosesNeitherTheErrorNorTheRequeue(t *testing.
 		result Result
 		err    error
 		want   queue.Outcome
-		log    string // logged beside "status not written", or as the pass's own failure
+		log    []string // of one line
 	}{
-		"done":        {Done, nil, queue.Outcome{Kind: queue.Backoff}, `"error"="write the status: `},
-		"after":       {After(time.Hour), nil, queue.Outcome{Kind: queue.Backoff}, `"error"="write the status: `},
-		"error":       {Done, sold, queue.Outcome{Kind: queue.Backoff}, `"error"="none is left"`},
-		"retry after": {Done, RetryAfter(sold, time.Hour), queue.Outcome{Kind: queue.Hold, Delay: time.Hour}, `"error"="none is left"`},
-		"terminal":    {Done, Terminal(sold), queue.Outcome{Kind: queue.Stall}, `"status not written"`},
+		"done":        {Done, nil, queue.Outcome{Kind: queue.Backoff}, []string{"pass failed", `"error"="write the status: `}},
+		"after":       {After(time.Hour), nil, queue.Outcome{Kind: queue.Backoff}, []string{"pass failed", `"error"="write the status: `}},
+		"error":       {Done, sold, queue.Outcome{Kind: queue.Backoff}, []string{"pass failed", `"error"="none is left"`, "statusNotWritten"}},
+		"retry after": {Done, RetryAfter(sold, time.Hour), queue.Outcome{Kind: queue.Hold, Delay: time.Hour}, []string{"pass failed", `"error"="none is left"`, "statusNotWritten"}},
+		"terminal":    {Done, Terminal(sold), queue.Outcome{Kind: queue.Stall, Restore: true}, []string{"status not written"}},
 	} {
 		s := alone(t, New(NewInformer(things, InformerOptions{}), Reconciler[*thing](onlyReconcile{func(context.Context) (Result, error) {
 			return x.result, x.err
@@ -233,10 +233,54 @@ func TestAStatusThatCannotBeWrittenLosesNeitherTheErrorNorTheRequeue(t *testing.
 		if d := cmp.Diff(x.want, s.pass(t)); d != "" {
 			t.Errorf("%s: the outcome (-want +got):\n%s", name, d)
 		}
-		if all := strings.Join(s.log, "\n"); !strings.Contains(all, x.log) || x.err != nil && !strings.Contains(all, "status not written") {
-			t.Errorf("%s: logged\n%s", name, all)
+		if len(s.log) != 1 {
+			t.Errorf("%s: logged %d lines, want 1:\n%s", name, len(s.log), strings.Join(s.log, "\n"))
+		}
+		for _, want := range x.log {
+			if all := strings.Join(s.log, "\n"); !strings.Contains(all, want) {
+				t.Errorf("%s: no %s in\n%s", name, want, all)
+			}
 		}
 	}
+}
+
+func TestATerminalErrorsStatusIsWrittenAtLastWithoutAskingTheAuthorAgain(t *testing.T) {
+	t.Parallel()
+	asked, refusals := 0, 2
+	var written string
+	s := alone(t, New(NewInformer(things, InformerOptions{}), &tagging{calls: &asked}, Options{}), newThing(nil), func(r *http.Request) (int, string) {
+		body, _ := io.ReadAll(r.Body)
+		if refusals--; refusals >= 0 {
+			return refused(http.StatusInternalServerError, metav1.StatusReasonInternalError)(r)
+		}
+		written = string(body)
+		return http.StatusOK, `{"metadata":{"namespace":"ns","name":"n","uid":"u","resourceVersion":"2","generation":1}}`
+	})
+	item := queue.Item[Key]{Key: s.key()}
+	for try, want := range []bool{true, true, false} {
+		o := s.c.pass(logr.NewContext(t.Context(), s.c.env.log), item)
+		if o.Kind != queue.Stall || o.Restore != want {
+			t.Errorf("try %d: the outcome is %+v", try, o)
+		}
+		item.Cause, item.Stalled = queue.Restore, true
+	}
+	if asked != 1 {
+		t.Errorf("the author was asked %d times, want 1", asked)
+	}
+	for _, want := range []string{`"id":"tagged"`, `"Stalled"`, "none is left"} {
+		if !strings.Contains(written, want) {
+			t.Errorf("no %s in what was written: %s", want, written)
+		}
+	}
+}
+
+// tagging is a Reconciler that writes status and gives up.
+type tagging struct{ calls *int }
+
+func (r *tagging) Reconcile(_ context.Context, o *thing) (Result, error) {
+	*r.calls++
+	o.Status.ID = "tagged"
+	return Done, Terminal(errors.New("none is left"))
 }
 
 func TestWhatIsKnownOfAnObjectEndsWithIt(t *testing.T) {
@@ -355,5 +399,28 @@ type sizes struct{ seen *[]string }
 
 func (s sizes) Reconcile(_ context.Context, o *thing) (Result, error) {
 	*s.seen = append(*s.seen, o.Spec["size"])
+	return Done, nil
+}
+
+// A first pass writes status for its conditions alone, and what the author has
+// edited elsewhere is told then as well.
+func TestAnEditOfSpecIsToldThoughTheAuthorLeftStatusAsItWas(t *testing.T) {
+	t.Parallel()
+	var written string
+	s := alone(t, New(NewInformer(things, InformerOptions{}), &respelling{}, Options{}), newThing(nil), func(r *http.Request) (int, string) {
+		body, _ := io.ReadAll(r.Body)
+		written = string(body)
+		return http.StatusOK, `{"metadata":{"namespace":"ns","name":"n","uid":"u","resourceVersion":"2","generation":1}}`
+	})
+	if o := s.pass(t); o.Kind != queue.Stall || !strings.Contains(written, reasonEdited) || !strings.Contains(written, "spec") {
+		t.Errorf("the outcome is %+v, written is %s", o, written)
+	}
+}
+
+// respelling is a Reconciler that edits what is not its own.
+type respelling struct{}
+
+func (*respelling) Reconcile(_ context.Context, o *thing) (Result, error) {
+	o.Spec = map[string]string{"name": "another"}
 	return Done, nil
 }

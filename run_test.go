@@ -3,6 +3,7 @@ package tether
 import (
 	"context"
 	"io"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -24,6 +25,8 @@ func (finalizing) Finalize(context.Context, *corev1.ConfigMap) (Result, error) {
 
 // value is an Object that is not a pointer.
 type value struct{ *thing }
+
+var shared string // what no ID function should point to
 
 var things = Resource[*thing]{GroupVersion: schema.GroupVersion{Group: "example.com", Version: "v1"}, Kind: "Thing", Plural: "things"}
 
@@ -72,10 +75,18 @@ func TestEveryMistakeIsNamedBeforeAnythingStarts(t *testing.T) {
 		{"watches and reads", good, RunOptions{}, []*Controller{onThings(Options{Watches: []Watch{Watches[*thing](nil, nil), Watches(NewInformer(things, InformerOptions{}), nil)}, Reads: []Reads{nil, (*Informer[*thing])(nil)}})}, []string{"Options.Watches[0]", "Options.Watches[1]", "Options.Reads[0]", "Options.Reads[1]"}},
 		{"managed by nothing", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{})}, []string{"External is nil", "ManageOptions.ID", "ManageOptions.Guarantee"}},
 		{"managed by many", good, RunOptions{}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: UniqueReference})}, []string{"RunOptions.Lease", "SingleProcess"}},
+		{"an id nowhere", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: func(*thing) *string { return nil }, Guarantee: UniqueReference})}, []string{"ManageOptions.ID", "nil", "status"}},
+		{"an id in metadata", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: func(o *thing) *string { return &o.Name }, Guarantee: UniqueReference})}, []string{"ManageOptions.ID", "not in the object's status"}},
+		{"an id in one place for all", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: func(*thing) *string { return &shared }, Guarantee: UniqueReference})}, []string{"ManageOptions.ID", "not in the object's status"}},
+		{"a window of a month", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: UniqueReference, Settle: 31 * 24 * time.Hour})}, []string{"ManageOptions.Settle", "shorten"}},
 		{"settle", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: UniqueReference, Settle: time.Second, CallTimeout: time.Minute})}, []string{"ManageOptions.Settle", "make it longer"}},
 		{"key lifetime", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: IdempotencyKeys, KeyLifetime: time.Minute})}, []string{"ManageOptions.KeyLifetime"}},
 		{"lease", good, RunOptions{Lease: &Lease{Duration: time.Second, RenewDeadline: time.Minute}}, []*Controller{onThings(Options{})}, []string{"Namespace or Name", "do not fit"}},
 		{"stop", good, RunOptions{StopTimeout: -1}, []*Controller{onThings(Options{})}, []string{"RunOptions.StopTimeout"}},
+		{"budget", good, RunOptions{}, []*Controller{onThings(Options{Budget: NewBudget(BudgetOptions{Rate: math.NaN(), Burst: -1, Failures: -1, MinPause: -1, MaxPause: -1})})}, []string{`controller "thing"`, "BudgetOptions.Rate: NaN", "calls per second", "Burst -1 or Failures -1", "MinPause -1ns or MaxPause -1ns"}},
+		{"pauses upside down", good, RunOptions{}, []*Controller{onThings(Options{Budget: NewBudget(BudgetOptions{MinPause: time.Hour, MaxPause: time.Minute})})}, []string{"BudgetOptions.MinPause", "swap"}},
+		{"a budget too small for a pass", good, RunOptions{}, []*Controller{onThings(Options{Timeout: time.Minute, Budget: NewBudget(BudgetOptions{Rate: 0.01})})}, []string{"Options.Timeout: in 1m0s", "at least 6m40s", "BudgetOptions.Rate"}},
+		{"two budgets of one name", good, RunOptions{}, []*Controller{onThings(Options{Name: "a", Budget: NewBudget(BudgetOptions{Name: "x"})}), onThings(Options{Name: "b", Budget: NewBudget(BudgetOptions{Name: "x"})})}, []string{`controller "b"`, "BudgetOptions.Name", `"x"`}},
 		{"two of one name", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{}), managing1(ManageOptions[*thing]{})}, []string{`"example.com/thing"`, "Options.Name"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -25,6 +25,7 @@ func (p *pass[T]) keptEnding() (ending, bool) {
 	}
 	p.copy()
 	c.status.share(kept.obj.DeepCopyObject().(T), p.obj)
+	p.restores = true
 	return kept.ending, true
 }
 
@@ -32,12 +33,16 @@ func (p *pass[T]) keptEnding() (ending, bool) {
 func (c *controller[T]) keep(p *pass[T], e ending) {
 	c.memoryMu.Lock()
 	defer c.memoryMu.Unlock()
-	if e.outcome.Kind == queue.Stall && !p.overtaken { // what it has from others may be what is to be put right
-		e.err = nil
-		c.stalled[p.key] = stalled[T]{p.have, e}
-		return
+	kept, restore := p.have, e.outcome.Restore
+	e.err, e.unwritten, e.outcome.Restore = nil, nil, false
+	switch {
+	case restore:
+		c.stalled[p.key] = stalled[T]{p.obj, e}
+	case e.outcome.Kind == queue.Stall && !p.overtaken: // what it has from others may be what is to be put right
+		c.stalled[p.key] = stalled[T]{kept, e}
+	default:
+		delete(c.stalled, p.key)
 	}
-	delete(c.stalled, p.key)
 }
 
 func (c *controller[T]) forget(key Key) {

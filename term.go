@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"github.com/tetherkube/tether/internal/kube"
 	"github.com/tetherkube/tether/internal/queue"
 )
 
@@ -92,7 +92,7 @@ func (c *controller[T]) freshen(ctx context.Context, item queue.Item[Key], obj T
 	}
 	fresh, err = c.live.client.Get(ctx, item.Key)
 	switch {
-	case apierrors.IsNotFound(err):
+	case kube.IsGone(err):
 		return obj, true, nil
 	case err != nil:
 		return obj, false, err

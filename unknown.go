@@ -23,6 +23,7 @@ func (r *managing[T]) resolved(e protocol.End) {
 	case e.Verdict == protocol.Stalled && e.Reason == protocol.ReasonOutcomeUnknown:
 		r.unknownSince()
 	case e.Verdict == protocol.AsWanted, e.Verdict == protocol.Stalled, e.Verdict == protocol.Nothing:
+		r.memory.unanswered = ""
 		r.c.memoryMu.Lock()
 		defer r.c.memoryMu.Unlock()
 		delete(r.c.unknown, r.key)

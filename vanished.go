@@ -2,10 +2,10 @@ package tether
 
 import (
 	"context"
+	"errors"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"github.com/tetherkube/tether/internal/kube"
 	"github.com/tetherkube/tether/internal/protocol"
 	"github.com/tetherkube/tether/internal/queue"
 	"github.com/tetherkube/tether/internal/store"
@@ -42,8 +42,9 @@ func (c *controller[T]) takeVanished(key Key) (obj T, ok bool) {
 }
 
 // endVanished ends what stood outside for an object that vanished: once, and as
-// well as that can be done without a place to remember how far it came.
-func (c *controller[T]) endVanished(ctx context.Context, item queue.Item[Key], obj T) {
+// well as that can be done without a place to remember how far it came. It tells
+// whether that has to wait for the budget.
+func (c *controller[T]) endVanished(ctx context.Context, item queue.Item[Key], obj T) (deferred bool) {
 	p := c.newPass(item, obj)
 	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
 	defer cancel()
@@ -53,14 +54,24 @@ func (c *controller[T]) endVanished(ctx context.Context, item queue.Item[Key], o
 	if perr != nil {
 		err = perr
 	}
+	if errors.As(err, new(*deferredError)) {
+		c.memoryMu.Lock()
+		defer c.memoryMu.Unlock()
+		c.vanished[p.key] = obj
+		return true
+	}
 	p.log.Info("the finalizer was taken off an object that was being deleted", "outside", outcome, "error", err)
 	c.env.hooks.Pass(PassInfo{Controller: c.name(), Key: p.key, Lane: item.Lane.String(), Waited: item.Waited, Duration: time.Since(start), Outcome: "vanished", Reason: outcome})
+	return false
 }
 
 func (p *pass[T]) endThing(ctx context.Context) (string, error) {
 	c := p.c
-	if _, err := c.live.client.Get(ctx, p.key); !apierrors.IsNotFound(err) {
+	if _, err := c.live.client.Get(ctx, p.key); !kube.IsGone(err) {
 		return "not tried: the name is in use, or cannot be read", err
+	}
+	if p.item.Refuse {
+		return "not tried", c.opts.Budget.away()
 	}
 	p.copy()
 	r := &managing[T]{pass: p, m: c.external, full: map[string]Observation{}, memory: c.remember(p.key, string(p.seen.GetUID())), vanished: true}
@@ -76,7 +87,9 @@ func (p *pass[T]) endThing(ctx context.Context) (string, error) {
 		case protocol.Release:
 			return "ended", nil
 		case protocol.LookUp:
-			r.look(ctx, s)
+			if e, ends := r.look(ctx, s); ends {
+				return "not tried", e.err
+			}
 		case protocol.Delete, protocol.Fence:
 			if e, ends := r.effect(ctx, s); ends {
 				return "perhaps left: " + e.verdict.reason, e.err

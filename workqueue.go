@@ -186,7 +186,11 @@ func (c *controller[T]) heard(ch store.Change[T]) {
 
 // queueOptions are the queue's part of the options.
 func (o Options) queueOptions() queue.Options {
-	return queue.Options{MinBackoff: o.MinBackoff, MaxBackoff: o.MaxBackoff}
+	q := queue.Options{MinBackoff: o.MinBackoff, MaxBackoff: o.MaxBackoff}
+	if o.Budget != nil {
+		q.Budget = o.Budget.inner
+	}
+	return q
 }
 
 // defaultPoll is how often a managed object is looked at, give or take a tenth.

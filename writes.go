@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/tetherkube/tether/internal/kube"
 	"github.com/tetherkube/tether/internal/queue"
 	"github.com/tetherkube/tether/internal/store"
 )
@@ -58,7 +59,7 @@ const settleTries = 8
 func (p *pass[T]) release(ctx context.Context, annotations map[string]any) error {
 	for try := 0; ; try++ {
 		err := p.patchMeta(ctx, withoutFinalizer(p.have, append(p.c.formerly(), p.c.finalizerName())...), annotations)
-		if apierrors.IsNotFound(err) {
+		if kube.IsGone(err) {
 			return nil
 		}
 		if !apierrors.IsConflict(err) || try == settleTries {
@@ -66,7 +67,7 @@ func (p *pass[T]) release(ctx context.Context, annotations map[string]any) error
 		}
 		fresh, rerr := p.reread(ctx)
 		switch {
-		case apierrors.IsNotFound(rerr):
+		case kube.IsGone(rerr):
 			return nil
 		case rerr != nil:
 			return rerr
@@ -89,22 +90,36 @@ func (p *pass[T]) settle(ctx context.Context, e *ending) {
 	}
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastWrites, fmt.Errorf("the status write took longer than %v", lastWrites))
 	defer cancel()
-	if c.judges {
-		generation := p.seen.GetGeneration()
-		c.status.setConditions(p.obj, judgeConditions(c.status.getConditions(p.have), c.status.getConditions(p.obj), e.verdict, generation, time.Now()))
-		c.status.setObserved(p.obj, generation)
+	p.judge(e)
+	if path := p.edited(); path != "" && e.verdict.reason != reasonEdited { // a write is due, by the conditions alone
+		*e = editedEnding(path)
+		p.judge(e)
 	}
 	again, err := p.writeStatus(ctx)
 	switch {
-	case err != nil && e.err == nil:
+	case again && e.outcome.Kind != queue.Hold && e.outcome.Kind != queue.Defer: // a server's word outlives it
+		e.name, e.outcome = "again", queue.Outcome{Kind: queue.Again}
+	case err == nil:
+	case e.outcome.Kind == queue.Stall && (e.err != nil || p.restores): // the author waits for a change, the status does not
+		e.unwritten, e.outcome.Restore = err, true
+	case e.err != nil:
+		e.unwritten = err
+	default:
 		e.err = fmt.Errorf("write the status: %w", err)
 		e.verdict.reason = "WriteFailed"
 		e.name, e.outcome = "error", queue.Outcome{Kind: queue.Backoff}
-	case err != nil:
-		p.log.Error(err, "status not written")
-	case again && e.outcome.Kind != queue.Hold: // a server's word outlives it
-		e.name, e.outcome = "again", queue.Outcome{Kind: queue.Again}
 	}
+}
+
+// judge puts the verdict into the private copy.
+func (p *pass[T]) judge(e *ending) {
+	c := p.c
+	if !c.judges {
+		return
+	}
+	generation := p.seen.GetGeneration()
+	c.status.setConditions(p.obj, judgeConditions(c.status.getConditions(p.have), c.status.getConditions(p.obj), e.verdict, generation, time.Now()))
+	c.status.setObserved(p.obj, generation)
 }
 
 // writeStatus sends the difference to the newest version known. A conflict is
@@ -121,7 +136,7 @@ func (p *pass[T]) writeStatus(ctx context.Context) (again bool, err error) {
 			return false, err
 		}
 		err = p.patch(ctx, types.MergePatchType, body, "status")
-		if err == nil || apierrors.IsNotFound(err) {
+		if err == nil || kube.IsGone(err) {
 			return false, nil
 		}
 		if !apierrors.IsConflict(err) || try == settleTries {
@@ -129,7 +144,7 @@ func (p *pass[T]) writeStatus(ctx context.Context) (again bool, err error) {
 		}
 		fresh, err := p.reread(ctx)
 		if err != nil {
-			if apierrors.IsNotFound(err) {
+			if kube.IsGone(err) {
 				return false, nil
 			}
 			return false, err

@@ -3,10 +3,13 @@ package booking_test
 import (
 	"bufio"
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -444,6 +447,25 @@ func TestARequestThatNeverLeftIsDefinite(t *testing.T) {
 	silent := connect(t, nobody, func(o *booking.Options) { o.Transport = broken{} })
 	_, err = silent.Create(t.Context(), "k", request())
 	wantError(t, err, booking.OpCreate, booking.ConnectionLost, booking.OutcomeUnknown)
+}
+
+func TestACertificateThatIsRefusedSaysWhy(t *testing.T) {
+	site := httptest.NewUnstartedServer(http.NotFoundHandler())
+	site.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes
+	site.StartTLS()
+	t.Cleanup(site.Close)
+	pool := x509.NewCertPool()
+	pool.AddCert(site.Certificate())
+	for want, config := range map[string]*tls.Config{
+		"the server's certificate is not trusted":                   {},
+		"the server's certificate has expired, or is not valid yet": {RootCAs: pool, Time: func() time.Time { return site.Certificate().NotAfter.Add(time.Hour) }},
+	} {
+		client := connect(t, site.URL, func(o *booking.Options) { o.Transport = &http.Transport{TLSClientConfig: config} })
+		_, err := client.Create(t.Context(), "k", request())
+		if e := failed(t, err, booking.OpCreate, booking.NotSent, booking.Deferred); !strings.Contains(e.Error(), want) {
+			t.Errorf("got %v, want %s", e, want)
+		}
+	}
 }
 
 // broken is a transport that does not tell what it does.

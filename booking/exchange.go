@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -144,13 +145,16 @@ func cause(ctx context.Context) error {
 // differ from one try to the next.
 func reasonOf(err error) string {
 	var (
-		dns  *net.DNSError
-		cert *tls.CertificateVerificationError
-		op   *net.OpError
+		dns   *net.DNSError
+		cert  *tls.CertificateVerificationError
+		wrong x509.CertificateInvalidError
+		op    *net.OpError
 	)
 	switch {
 	case errors.As(err, &dns):
 		return "cannot resolve the host: " + dns.Err
+	case errors.As(err, &cert) && errors.As(err, &wrong) && wrong.Reason == x509.Expired:
+		return "the server's certificate has expired, or is not valid yet"
 	case errors.As(err, &cert):
 		return "the server's certificate is not trusted"
 	case errors.As(err, &op) && op.Err != nil:

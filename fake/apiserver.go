@@ -22,7 +22,8 @@ import (
 	"github.com/tetherkube/tether/internal/apiserver/storage"
 )
 
-// APIServer is a Kubernetes API whose objects live in memory. It is an
+// APIServer is a Kubernetes API whose objects live in memory, or with a [State] on
+// the disk as well. It is an
 // http.Handler; to be reached it is started with Start, or by Config over memory.
 // It is safe for concurrent use.
 type APIServer struct {
@@ -45,9 +46,19 @@ type APIServer struct {
 // [APIOptions.Validate] says that the options are wrong, and where one of the
 // objects in them is refused: that is a mistake in the test.
 func NewAPIServer(o APIOptions) *APIServer {
-	if err := o.Validate(); err != nil {
-		panic(fmt.Sprintf("fake: NewAPIServer: %v", err))
+	err := o.Validate()
+	if err == nil {
+		var s *APIServer
+		if s, err = newAPIServer(o, nil); err == nil {
+			return s
+		}
 	}
+	panic(fmt.Sprintf("fake: NewAPIServer: %v", err))
+}
+
+// newAPIServer makes a server of valid options, with what was kept of another one;
+// kept is nil for a new one.
+func newAPIServer(o APIOptions, kept *registry.Kept) (*APIServer, error) {
 	o = o.withDefaults()
 	sum := sha256.Sum256(fmt.Appendf(nil, "admin %d", o.Seed))
 	s := &APIServer{
@@ -64,10 +75,18 @@ func NewAPIServer(o APIOptions) *APIServer {
 		s.serving.tls = s.identity.server
 	}
 	resources, rights := catalog.New(), rbac.New(s.store)
-	s.registry = registry.New(registry.Options{
+	ro := registry.Options{
 		Store: s.store, Catalog: resources, Now: s.now, Seed: o.Seed, Admit: s.admissions(), NoControllers: o.NoControllers,
 		Changed: rights.Changed,
-	})
+	}
+	if kept == nil {
+		s.registry = registry.New(ro)
+	} else {
+		var err error
+		if s.registry, err = registry.Restore(ro, *kept); err != nil {
+			return nil, err
+		}
+	}
 	s.handler = &endpoint.Handler{
 		Store: s.store, Catalog: resources, Registry: s.registry, Now: s.now, Authenticate: s.authenticate,
 		Intercept: s.intercept, Tap: s.tap, Stir: s.faults.stir, Closing: s.serving.closing,
@@ -76,10 +95,12 @@ func NewAPIServer(o APIOptions) *APIServer {
 	if o.RBAC {
 		s.handler.Authorize = rights
 	}
-	if err := s.plant(); err != nil {
-		panic(fmt.Sprintf("fake: NewAPIServer: %v", err))
+	if kept == nil {
+		if err := s.plant(); err != nil {
+			return nil, err
+		}
 	}
-	return s
+	return s, nil
 }
 
 // now is the server's clock.

@@ -15,22 +15,39 @@ type act func(*BookingServer, *bookingRecord, time.Time)
 // plannedAct is an act at a time. Acts are carried out when someone looks, as of
 // their own time, so that a server needs no goroutine for them.
 type plannedAct struct {
-	at time.Time
-	do act
+	at   time.Time
+	kind actKind
+}
+
+// actKind names what the airline does by itself, so that a plan can be kept.
+type actKind string
+
+const (
+	actConfirm    actKind = "confirm"
+	actReschedule actKind = "reschedule"
+	actCancel     actKind = "cancel"
+	actFly        actKind = "fly"
+)
+
+var plannable = map[actKind]act{ // read only
+	actConfirm:    confirm,
+	actReschedule: reschedule(3 * time.Hour),
+	actCancel:     airlineCancel("the flight does not operate"),
+	actFly:        fly,
 }
 
 func (o BookingOptions) plan(booked time.Time) []plannedAct {
-	plan := []plannedAct{{booked.Add(o.ConfirmAfter), confirm}}
+	plan := []plannedAct{{booked.Add(o.ConfirmAfter), actConfirm}}
 	for _, p := range []struct {
 		after time.Duration
-		do    act
+		kind  actKind
 	}{
-		{o.RescheduleAfter, reschedule(3 * time.Hour)},
-		{o.AirlineCancelAfter, airlineCancel("the flight does not operate")},
-		{o.FlownAfter, fly},
+		{o.RescheduleAfter, actReschedule},
+		{o.AirlineCancelAfter, actCancel},
+		{o.FlownAfter, actFly},
 	} {
 		if p.after > 0 {
-			plan = append(plan, plannedAct{booked.Add(p.after), p.do})
+			plan = append(plan, plannedAct{booked.Add(p.after), p.kind})
 		}
 	}
 	slices.SortStableFunc(plan, func(a, b plannedAct) int { return cmp.Compare(a.at.UnixNano(), b.at.UnixNano()) })
@@ -43,7 +60,7 @@ func (s *BookingServer) settleLocked(r *bookingRecord, now time.Time) {
 		next := r.plan[0]
 		r.plan = r.plan[1:]
 		// A version never gets an earlier time than the one before it.
-		next.do(s, r, latest(next.at, r.current.UpdatedAt))
+		plannable[next.kind](s, r, latest(next.at, r.current.UpdatedAt))
 	}
 }
 
@@ -121,12 +138,12 @@ func (s *BookingServer) airline(id, what string, do act) error {
 	}
 	now := clock()
 	s.settleLocked(r, now)
-	before := r.version
-	do(s, r, latest(now, r.current.UpdatedAt))
-	if r.version == before {
+	next := r.clone()
+	do(s, next, latest(now, r.current.UpdatedAt))
+	if next.version == r.version {
 		return fmt.Errorf("fake: %s: booking %s is %s", what, id, r.current.Status)
 	}
-	return nil
+	return s.carryLocked(what, &bookingChange{record: next})
 }
 
 // Confirm confirms a pending booking before its time.
@@ -161,11 +178,13 @@ func (s *BookingServer) SetFareChangeable(id string, changeable bool) error {
 func (s *BookingServer) Lose(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.store.records[id] == nil {
+	r := s.store.records[id]
+	if r == nil {
 		return fmt.Errorf("fake: Lose: there is no booking %q", id)
 	}
-	delete(s.store.records, id)
-	return nil
+	next := r.clone()
+	next.lost = true
+	return s.carryLocked("Lose", &bookingChange{record: next})
 }
 
 // SellOut takes away, or gives back, the seats from one airport to another on a
@@ -174,6 +193,7 @@ func (s *BookingServer) SellOut(from, to, date string, soldOut bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.soldOut[[3]string{from, to, date}] = soldOut
+	s.oweLocked(savedBookingEntry{SoldOut: &savedSoldOut{From: from, To: to, Date: date, SoldOut: soldOut}})
 }
 
 func (s *BookingServer) soldOutLocked(from, to, date string) bool {

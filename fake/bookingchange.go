@@ -40,24 +40,23 @@ func (s *BookingServer) changeLocked(caller, id, ifMatch string, c booking.Chang
 	if !moved && !renamed && sameContact(b.Contact, r.current.Contact) {
 		return answerWith(http.StatusOK, r.current, false)
 	}
+	next := r.clone()
+	change := &bookingChange{record: next}
 	if moved {
-		r.flight = s.flightFor(b.From, b.To, b.DepartureDate, b.FlightNumber)
-		r.seats = s.seatsLocked(r.flight, b.Cabin, len(b.Passengers))
+		next.flight = s.flightFor(b.From, b.To, b.DepartureDate, b.FlightNumber)
+		next.seats, change.taken = s.seatsLocked(next.flight, b.Cabin, len(b.Passengers))
 		b.ScheduleChange = nil
 	}
-	if renamed {
-		at := callerRef{caller, b.ClientReference}
-		if !slices.Contains(s.store.byRef[at], r) {
-			s.store.byRef[at] = append(s.store.byRef[at], r)
-		}
+	if renamed && !slices.Contains(next.references, b.ClientReference) {
+		next.references = append(slices.Clone(next.references), b.ClientReference)
 	}
-	r.write(now, func(to *booking.Booking) {
+	next.write(now, func(to *booking.Booking) {
 		*to = b
 		if moved && b.Status == booking.Confirmed {
-			r.seatOn(to)
+			next.seatOn(to)
 		}
 	})
-	return answerWith(http.StatusOK, r.current, true)
+	return answerWith(http.StatusOK, next.current, true).changing(change)
 }
 
 // applyChange reports whether the journey itself becomes another.
@@ -102,17 +101,16 @@ func (s *BookingServer) cancelLocked(caller, id, ifMatch string, now time.Time) 
 	case booking.Failed, booking.Flown:
 		return refuse(booking.StatusConflict, "the booking is "+string(r.current.Status))
 	}
-	r.write(now, func(b *booking.Booking) {
+	next := r.clone()
+	next.write(now, func(b *booking.Booking) {
 		b.Status = booking.Cancelled
 		b.Cancellation = &booking.Cancellation{By: booking.ByCaller, At: now}
 	})
-	return answerWith(http.StatusOK, r.current, true)
+	return answerWith(http.StatusOK, next.current, true).changing(&bookingChange{record: next})
 }
 
 func (s *BookingServer) closeLocked(caller, reference string, now time.Time) outcome {
 	at := callerRef{caller, reference}
-	was := s.store.closed[at]
-	s.store.closed[at] = true
 	answer := booking.ClosedReference{ClientReference: reference, Closed: true, Bookings: []booking.Booking{}}
 	for _, r := range s.store.byRef[at] {
 		s.settleLocked(r, now)
@@ -120,5 +118,10 @@ func (s *BookingServer) closeLocked(caller, reference string, now time.Time) out
 			answer.Bookings = append(answer.Bookings, r.current)
 		}
 	}
-	return outcome{status: http.StatusOK, body: answer, effect: !was}
+	o := outcome{status: http.StatusOK, body: answer}
+	if s.store.closed[at] {
+		return o
+	}
+	o.effect = true
+	return o.changing(&bookingChange{closed: &at})
 }

@@ -212,11 +212,7 @@ func (s *BookingServer) commit(caller string, c bookingCall, forced *booking.Pro
 	}
 	o := s.operateLocked(caller, c, forced)
 	if c.op.Mutation() {
-		if o.kept() {
-			s.keys.finish(keyOf(caller, c), o, time.Now())
-		} else {
-			s.keys.release(keyOf(caller, c))
-		}
+		o = s.finishLocked(keyOf(caller, c), o)
 	}
 	s.journal.update(e, func(e *BookingEntry) {
 		e.Effect = o.effect
@@ -225,6 +221,32 @@ func (s *BookingServer) commit(caller string, c bookingCall, forced *booking.Pro
 		}
 	})
 	return o, true
+}
+
+// finishLocked carries out what was decided, together with the answer under its key.
+// Where it cannot be kept nothing is done, and the key stands for nothing.
+func (s *BookingServer) finishLocked(key string, o outcome) outcome {
+	change, now := o.change, time.Now()
+	o.change = nil
+	entry := savedBookingEntry{}
+	if o.kept() {
+		entry.Key = saveKey(s.keys.entries[key], o, now)
+	}
+	if change != nil || entry.Key != nil {
+		if err := s.keepLocked(entry.with(change)); err != nil {
+			s.keys.release(key)
+			return refuse(booking.Internal, err.Error())
+		}
+	}
+	if change != nil {
+		s.store.apply(change)
+	}
+	if o.kept() {
+		s.keys.finish(key, o, now)
+	} else {
+		s.keys.release(key)
+	}
+	return o
 }
 
 func (s *BookingServer) operateLocked(caller string, c bookingCall, forced *booking.Problem) outcome {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tetherkube/tether/booking"
+	"github.com/tetherkube/tether/internal/wal"
 )
 
 // ReferenceUniqueness is what a server promises about client references.
@@ -123,7 +124,8 @@ func CallerOf(token string) string {
 	return "caller-" + hex.EncodeToString(sum[:4])
 }
 
-// BookingServer is a booking API whose bookings live in memory. It is an
+// BookingServer is a booking API whose bookings live in memory, or with a [State] on
+// the disk as well. It is an
 // http.Handler; to be reached it is started with Start, or asked for a Transport,
 // or given to a server of the caller's own. It is safe for concurrent use.
 type BookingServer struct {
@@ -139,6 +141,8 @@ type BookingServer struct {
 	meters  map[string]*meter // by caller
 	lag     time.Duration
 	soldOut map[[3]string]bool // by from, to, date
+	log     *wal.Log           // nil where nothing is kept
+	owed    [][]byte           // what could not be written yet, and nobody could be told so
 }
 
 // NewBookingServer makes a server and starts nothing. It panics where
@@ -213,6 +217,7 @@ func (s *BookingServer) ForgetKeys() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.keys.forget()
+	s.oweLocked(savedBookingEntry{Forget: true})
 }
 
 // Bookings is every booking of every caller as it stands now, in the order of

@@ -12,14 +12,18 @@ import (
 // bookingRecord is one booking with its past. It is guarded by the server's lock.
 // What a version points to never changes: a new one gets new pointers.
 type bookingRecord struct {
-	seq      int // in the order of creation; what a cursor counts in
-	caller   string
-	current  booking.Booking
-	version  int
-	versions []bookingVersion // oldest first, current included
-	plan     []plannedAct     // what the airline will do, soonest first
-	seats    []string         // held from the start, told when confirmed
-	flight   booking.Flight   // likewise
+	seq    int // in the order of creation; what a cursor counts in
+	caller string
+	lost   bool // as if it had never been, but for what it has spent
+	// references are all that it ever stood under; the first is what it was asked
+	// for under, and may be empty.
+	references []string
+	current    booking.Booking
+	version    int
+	versions   []bookingVersion // oldest first, current included
+	plan       []plannedAct     // what the airline will do, soonest first
+	seats      []string         // held from the start, told when confirmed
+	flight     booking.Flight   // likewise
 }
 
 type bookingVersion struct {
@@ -38,6 +42,26 @@ type outcome struct {
 	booking *booking.Booking // what the answer is about, where it is one booking
 	effect  bool
 	replay  bool
+	change  *bookingChange // what is to be carried out before it is answered; nil for nothing
+}
+
+func (o outcome) changing(c *bookingChange) outcome {
+	o.change = c
+	return o
+}
+
+// bookingChange is what a request does, decided and not yet done: it is kept, and
+// then applied.
+type bookingChange struct {
+	record *bookingRecord // a new one, or the next state of one; nil for none
+	taken  *takenSeats    // nil where none are given out
+	closed *callerRef     // nil where none is closed
+}
+
+// takenSeats is how many seats are given out on a flight, day and cabin.
+type takenSeats struct {
+	on    string
+	count int
 }
 
 func refuse(k booking.Kind, detail string) outcome {
@@ -144,44 +168,78 @@ func (s *BookingServer) createLocked(caller string, r booking.Request, now time.
 	if p := s.fareLocked(b, r.MaxPrice); p != nil {
 		return refuseWith(p)
 	}
-	st := &s.store
-	at := callerRef{caller, r.ClientReference}
-	st.created[at]++
-	st.creates[r.ClientReference]++
-	b.ID = s.newIDLocked(at)
-	rec := &bookingRecord{seq: len(st.order) + 1, caller: caller, current: b}
+	b.ID = s.newIDLocked(callerRef{caller, r.ClientReference})
+	rec := &bookingRecord{seq: len(s.store.order) + 1, caller: caller, references: []string{r.ClientReference}, current: b}
 	rec.flight = s.flightFor(b.From, b.To, b.DepartureDate, b.FlightNumber)
-	rec.seats = s.seatsLocked(rec.flight, b.Cabin, len(b.Passengers))
+	change := &bookingChange{record: rec}
+	rec.seats, change.taken = s.seatsLocked(rec.flight, b.Cabin, len(b.Passengers))
 	rec.plan = s.options.plan(now)
-	st.records[b.ID] = rec
-	st.order = append(st.order, rec)
-	if r.ClientReference != "" {
-		st.byRef[at] = append(st.byRef[at], rec)
-	}
 	rec.write(now, func(*booking.Booking) {})
 	s.settleLocked(rec, now)
-	return answerWith(http.StatusCreated, rec.current, true)
+	return answerWith(http.StatusCreated, rec.current, true).changing(change)
+}
+
+// clone is a record that can be changed while this one stands.
+func (r *bookingRecord) clone() *bookingRecord {
+	next := *r
+	next.versions = slices.Clone(r.versions) // write drops the oldest in place
+	return &next
+}
+
+// apply does what was decided.
+func (st *bookingStore) apply(c *bookingChange) {
+	if c.taken != nil {
+		st.taken[c.taken.on] = c.taken.count
+	}
+	if c.closed != nil {
+		st.closed[*c.closed] = true
+	}
+	r := c.record
+	if r == nil {
+		return
+	}
+	if r.seq > len(st.order) {
+		st.order = append(st.order, r)
+		st.records[r.current.ID] = r
+		st.created[callerRef{r.caller, r.references[0]}]++
+		st.creates[r.references[0]]++
+	} else {
+		// Others point to the record.
+		was := st.order[r.seq-1]
+		*was = *r
+		r = was
+	}
+	if r.lost {
+		delete(st.records, r.current.ID)
+	}
+	for _, reference := range r.references {
+		at := callerRef{r.caller, reference}
+		if reference != "" && !slices.Contains(st.byRef[at], r) {
+			st.byRef[at] = append(st.byRef[at], r)
+		}
+	}
 }
 
 // newIDLocked depends on caller and reference, so that the order in which requests
 // about different references arrive does not matter.
 func (s *BookingServer) newIDLocked(at callerRef) string {
 	for salt := 0; ; salt++ {
-		id := "bk-" + spell(hash(s.options.Seed, "id", at.caller, at.reference, strconv.Itoa(s.store.created[at]), strconv.Itoa(salt)), idAlphabet, 14)
+		id := "bk-" + spell(hash(s.options.Seed, "id", at.caller, at.reference, strconv.Itoa(s.store.created[at]+1), strconv.Itoa(salt)), idAlphabet, 14)
 		if s.store.records[id] == nil {
 			return id
 		}
 	}
 }
 
-func (s *BookingServer) seatsLocked(f booking.Flight, cabin booking.Cabin, n int) []string {
+func (s *BookingServer) seatsLocked(f booking.Flight, cabin booking.Cabin, n int) ([]string, *takenSeats) {
 	on := f.Number + " " + f.DepartureTime.Format(time.DateOnly) + " " + string(cabin)
+	taken := &takenSeats{on, s.store.taken[on]}
 	seats := make([]string, n)
 	for i := range seats {
-		seats[i] = seat(s.store.taken[on])
-		s.store.taken[on]++
+		seats[i] = seat(taken.count)
+		taken.count++
 	}
-	return seats
+	return seats, taken
 }
 
 // write makes the next version.

@@ -32,6 +32,9 @@
 //		t.Errorf("written %d times\n%s", n, s.Transcript())
 //	}
 //
+// What a server has goes with it, unless it is made by a [State], which keeps it in
+// a folder for the next process.
+//
 // Over memory no socket is used, so that servers, their clients and what stands
 // between them can run in one testing/synctest bubble. Make a server inside the
 // bubble and close it before the bubble ends.
@@ -52,7 +55,9 @@
 //     RBAC and of definitions. Their metadata is validated, and of the rest little:
 //     what is immutable, and what a binding binds. Defaults are those that are seen
 //     most, of Secrets, Services, Pods and Deployments.
-//   - There is no scale subresource, and none of pods and tokens.
+//   - There is no scale subresource of built-in types, and none of pods and tokens; that
+//     of custom resources has no table, and takes an apply, where the real one fails
+//     with 500.
 //   - Controllers do their work before the request is answered that makes it: garbage
 //     is collected, a namespace is emptied, a definition is established. Nothing
 //     runs a Deployment or a Pod, so that a pod on a node that is deleted stays until

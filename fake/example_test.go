@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -111,4 +112,43 @@ func ExampleAPIAdmission() {
 	}
 	fmt.Println(secrets.Delete(ctx, "a", metav1.DeleteOptions{}))
 	// Output: secrets "a" is forbidden: secrets are kept
+}
+
+// What was booked is there after the process has ended, however it did.
+func ExampleOpenState() {
+	dir, err := os.MkdirTemp("", "state-")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(dir)
+	for range 2 {
+		state, err := fake.OpenState(dir, func(warning string) { fmt.Println(warning) })
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		s, err := state.BookingServer(fake.BookingOptions{})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		c, err := booking.NewClient(booking.Options{BaseURL: s.URL(), Transport: s.Transport(), Token: booking.StaticToken("test")})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		a, err := c.Create(context.Background(), "the-first-call", booking.Request{
+			ClientReference: "example", From: "ICN", To: "JFK", DepartureDate: "2027-05-01",
+			Passengers: []booking.Passenger{{GivenName: "Test", FamilyName: "Passenger"}},
+		})
+		fmt.Println(a.Booking.Status, a.Replayed, len(s.Bookings()), err)
+		s.Close()
+		if err := state.Close(); err != nil {
+			fmt.Println(err)
+		}
+	}
+	// Output:
+	// confirmed false 1 <nil>
+	// confirmed true 1 <nil>
 }

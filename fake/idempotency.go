@@ -60,6 +60,15 @@ func (k *keeper[A]) finish(key string, answer A, now time.Time) {
 	k.order = append(k.order, e)
 }
 
+// restore has an answer that another keeper kept.
+func (k *keeper[A]) restore(key string, content [32]byte, answer A, at time.Time) {
+	if k.entries == nil {
+		k.entries = map[string]*kept[A]{}
+	}
+	k.entries[key] = &kept[A]{key: key, content: content}
+	k.finish(key, answer, at)
+}
+
 // release gives back a key that begin took, as if it had never been used.
 func (k *keeper[A]) release(key string) {
 	if e := k.entries[key]; e != nil && !e.done {

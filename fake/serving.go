@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"sync"
 	"time"
+
+	"github.com/tetherkube/tether/fake/internal/memory"
 )
 
 // serving carries a handler over sockets and over memory, and owns every
@@ -26,7 +28,7 @@ type serving struct {
 	closed     bool
 	servers    []*http.Server
 	transports []*http.Transport
-	memory     *memoryListener // nil before the first transport
+	memory     *memory.Listener // nil before the first transport
 }
 
 func newServing() serving { return serving{closing: make(chan struct{})} }
@@ -64,14 +66,14 @@ func (s *serving) dialer(h http.Handler) func(context.Context, string, string) (
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.memory == nil {
-		s.memory = newMemoryListener()
+		s.memory = memory.NewListener()
 		if s.closed {
 			_ = s.memory.Close() // it never fails
 		} else {
 			s.serveLocked(s.memory, h)
 		}
 	}
-	return s.memory.dial
+	return s.memory.Dial
 }
 
 func (s *serving) serveLocked(l net.Listener, h http.Handler) {

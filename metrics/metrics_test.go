@@ -37,6 +37,7 @@ func TestWhatTheHooksHearIsShown(t *testing.T) {
 		return tether.Snapshot{
 			Leading: true,
 			Queues:  []tether.QueueState{{Controller: "ticket", Ready: map[string]int{"people": 3}, Waiting: 5, Running: 2}},
+			Budgets: []tether.BudgetState{{Name: "airline", Rate: 2.5, Tokens: 4, Breaker: "open", Deferred: 9}},
 			Informers: []tether.InformerState{
 				{Resource: "tickets.flights.com", Synced: true, Objects: 7},
 				{Resource: "tickets.flights.com", Objects: 4, Trouble: "Forbidden"},
@@ -54,6 +55,11 @@ func TestWhatTheHooksHearIsShown(t *testing.T) {
 		`tether_queue_ready{controller="ticket",lane="people"} 3`,
 		`tether_queue_waiting{controller="ticket"} 5`,
 		`tether_queue_running{controller="ticket"} 2`,
+		`tether_budget_rate{budget="airline"} 2.5`,
+		`tether_budget_tokens{budget="airline"} 4`,
+		`tether_budget_breaker{budget="airline",state="closed"} 0`,
+		`tether_budget_breaker{budget="airline",state="open"} 1`,
+		`tether_budget_deferred{budget="airline"} 9`,
 		`tether_informer_objects{resource="tickets.flights.com"} 11`,
 		`tether_informer_synced{resource="tickets.flights.com"} 0`,
 		`tether_informer_trouble{reason="Forbidden",resource="tickets.flights.com"} 1`,

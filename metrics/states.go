@@ -18,12 +18,16 @@ var (
 	synced  = prometheus.NewDesc("tether_informer_synced", "Whether an informer has synced.", []string{"resource"}, nil)
 	unknown = prometheus.NewDesc("tether_outcome_unknown", "Objects of which a call may or may not have taken effect.", []string{"controller"}, nil)
 	orphans = prometheus.NewDesc("tether_orphans", "Things outside that carry a reference of this cluster, and that no object derives.", []string{"controller"}, nil)
+	rate    = prometheus.NewDesc("tether_budget_rate", "Calls a second that an endpoint is called with at most, at present.", []string{"budget"}, nil)
+	tokens  = prometheus.NewDesc("tether_budget_tokens", "Calls to an endpoint that may be made at once.", []string{"budget"}, nil)
+	broken  = prometheus.NewDesc("tether_budget_breaker", "Whether an endpoint answers: 1 at closed, where it does, at open, where nothing is sent, or at half-open, where one pass tries.", []string{"budget", "state"}, nil)
+	delayed = prometheus.NewDesc("tether_budget_deferred", "Keys that wait for an endpoint.", []string{"budget"}, nil)
 	trouble = prometheus.NewDesc("tether_informer_trouble", "What keeps an informer from its work, by reason.", []string{"resource", "reason"}, nil)
 )
 
 // Describe names the gauges.
 func (s states) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{leading, depth, waiting, running, objects, synced, trouble, unknown, orphans} {
+	for _, d := range []*prometheus.Desc{leading, depth, waiting, running, objects, synced, trouble, unknown, orphans, rate, tokens, broken, delayed} {
 		ch <- d
 	}
 }
@@ -51,6 +55,14 @@ func (s states) Collect(ch chan<- prometheus.Metric) {
 	for _, m := range all.Managed {
 		gauge(unknown, float64(m.OutcomeUnknown), m.Controller)
 		gauge(orphans, float64(m.Orphans), m.Controller)
+	}
+	for _, b := range all.Budgets {
+		gauge(rate, b.Rate, b.Name)
+		gauge(tokens, b.Tokens, b.Name)
+		gauge(delayed, float64(b.Deferred), b.Name)
+		for _, state := range []string{"closed", "open", "half-open"} {
+			gauge(broken, number(b.Breaker == state), b.Name, state)
+		}
 	}
 	for _, in := range distinct(all.Informers) {
 		gauge(objects, float64(in.Objects), in.Resource)

@@ -32,6 +32,8 @@ func choose(s settings, getenv func(string) string, home string) (k cluster, emb
 	}
 	k, err = findCluster(s, getenv, home)
 	switch {
+	case err == nil && s.dataDir != "":
+		return k, false, errDataDir
 	case err == nil && s.bookingURL == "":
 		return k, false, errNoBookingURL
 	case s.embedded != never && errors.Is(err, errNoCluster):
@@ -65,7 +67,7 @@ func findCluster(s settings, getenv func(string) string, home string) (cluster, 
 	}
 	raw, err := rules.Load()
 	if err != nil {
-		return cluster{}, fmt.Errorf("%s: it cannot be read: %w", said, err)
+		return cluster{}, fmt.Errorf("%s: it cannot be read as a kubeconfig: %w; correct it, or name another", said, err)
 	}
 	if s.context != "" && raw.Contexts[s.context] == nil {
 		return cluster{}, fmt.Errorf("--context %s: %s has no such context; it has %s", s.context, said, orNone(keys(raw.Contexts)))

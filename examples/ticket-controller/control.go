@@ -12,6 +12,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -30,8 +31,9 @@ import (
 //go:embed deploy/crd.yaml
 var definition string
 
-// control runs the controller until ctx ends.
-func control(ctx context.Context, s settings, stdout, stderr io.Writer, getenv func(string) string) (err error) {
+// control runs the controller until ctx ends. atExit is given what is to be done
+// where the program does not wait for that.
+func control(ctx context.Context, s settings, stdout, stderr io.Writer, getenv func(string) string, atExit func(func())) (err error) {
 	home, _ := os.UserHomeDir() // "" where there is none
 	k, inProcess, err := choose(s, getenv, home)
 	if err != nil {
@@ -48,6 +50,7 @@ func control(ctx context.Context, s settings, stdout, stderr io.Writer, getenv f
 	if inProcess {
 		server, err := embedded.Start(embedded.Options{
 			Definition: definition, BookingURL: s.bookingURL, Out: stdout, JSON: s.logFormat == "json", Colour: colour(stdout, getenv),
+			DataDir: s.dataDir, AtExit: atExit,
 		})
 		if err != nil {
 			return err
@@ -88,8 +91,9 @@ func manage(ctx context.Context, s settings, k cluster, token booking.TokenSourc
 	defer api.Close()
 
 	health, collector := &tether.Health{}, metrics.New()
+	rights := &rights{ready: health, log: log}
 	closeServers, err := serve(log, map[string]served{
-		"--health-addr":  {s.healthAddr, health},
+		"--health-addr":  {s.healthAddr, rights},
 		"--metrics-addr": {s.metricsAddr, collector},
 	})
 	if err != nil {
@@ -97,9 +101,25 @@ func manage(ctx context.Context, s settings, k cluster, token booking.TokenSourc
 	}
 	defer closeServers()
 
+	o := tether.RunOptions{Health: health, Hooks: collector, Logger: &log, StopTimeout: s.stopTimeout}
+	o.Lease = lease(s, k)
+	o.SingleProcess = o.Lease == nil
+	if s.healthAddr != "" {
+		var asking sync.WaitGroup
+		defer asking.Wait()
+		ctx, stop := context.WithCancel(ctx)
+		defer stop()
+		asking.Go(func() { rights.watch(ctx, k.config, rightsWanted(s, o.Lease)) })
+	}
+	log.Info("starting", "apiServer", k.config.Host, "bookingAPI", s.bookingURL, "leaderElection", o.Lease != nil)
+	return tether.Run(ctx, k.config, o, managed(s, api))
+}
+
+// managed is the controller.
+func managed(s settings, api *booking.Client) *tether.Controller {
 	in := tether.NewInformer(Tickets, tether.InformerOptions{Namespaces: s.namespaces})
-	c := tether.Manage(in, &flights{api}, tether.ManageOptions[*v1.Ticket]{
-		Options:     tether.Options{Workers: s.workers, Poll: s.poll},
+	return tether.Manage(in, &flights{api}, tether.ManageOptions[*v1.Ticket]{
+		Options:     tether.Options{Workers: s.workers, Poll: s.poll, Budget: tether.NewBudget(tether.BudgetOptions{Name: "booking", Rate: s.bookingRate})},
 		ID:          func(t *v1.Ticket) *string { return &t.Status.BookingID },
 		Guarantee:   tether.UniqueReference,
 		CallTimeout: s.callTimeout,
@@ -108,11 +128,6 @@ func manage(ctx context.Context, s settings, k cluster, token booking.TokenSourc
 		ClusterID:   s.clusterID, FormerClusterIDs: s.formerClusterIDs,
 		AllowAdopt: allowAdopt(s),
 	})
-	o := tether.RunOptions{Health: health, Hooks: collector, Logger: &log, StopTimeout: s.stopTimeout}
-	o.Lease = lease(s, k)
-	o.SingleProcess = o.Lease == nil
-	log.Info("starting", "apiServer", k.config.Host, "bookingAPI", s.bookingURL, "leaderElection", o.Lease != nil)
-	return tether.Run(ctx, k.config, o, c)
 }
 
 // allowAdopt lets a Ticket adopt what goes where it goes, if it was asked for.
@@ -121,8 +136,11 @@ func allowAdopt(s settings) func(*v1.Ticket, tether.Observation) error {
 		return nil
 	}
 	return func(_ *v1.Ticket, o tether.Observation) error {
-		if slices.Contains(o.Differs, "spec.from") || slices.Contains(o.Differs, "spec.to") {
+		switch {
+		case slices.Contains(o.Differs, pathFrom) || slices.Contains(o.Differs, pathTo):
 			return errors.New("that booking is of another route; name one from spec.from to spec.to")
+		case o.Replace: // adopting it would cancel it, to book another
+			return fmt.Errorf("that booking differs in %s, which cannot be changed in place; name one for the same, or make the spec as it is", strings.Join(o.Differs, ", "))
 		}
 		return nil
 	}

@@ -44,6 +44,8 @@ func TestTheEmbeddedServerIsUsedWhereNoClusterIsConfiguredOrItIsAskedFor(t *test
 		{"nothing, but a context", settings{context: "c"}, "", false, "--context c"},
 		{"a cluster", settings{bookingURL: url}, good, false, ""},
 		{"a cluster and no booking API", settings{}, good, false, "--booking-url is missing"},
+		{"a cluster and a data dir", settings{bookingURL: url, dataDir: "d"}, good, false, "--data-dir is for the embedded servers"},
+		{"nothing, and a data dir", settings{dataDir: "d"}, "", true, ""},
 		{"a cluster, always", settings{embedded: always}, good, true, ""},
 		{"broken", settings{}, broken, false, "cannot be read"},
 		{"broken, always", settings{embedded: always}, broken, true, ""},
@@ -79,7 +81,7 @@ func TestWithNoClusterTheProgramBooksItsSamplesAndFollowsAPerson(t *testing.T) {
 	screen, stdout := io.Pipe()
 	ended := make(chan int, 1)
 	go func() {
-		code := dispatch(ctx, []string{"--embedded", "always"}, stdout, io.Discard, none)
+		code := dispatch(ctx, []string{"--embedded", "always"}, stdout, io.Discard, none, new(lastActs).add)
 		_ = stdout.Close()
 		ended <- code
 	}()

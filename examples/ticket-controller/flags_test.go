@@ -18,8 +18,8 @@ func TestFlagsAndTheirEnvironmentSayTheSame(t *testing.T) {
 	t.Parallel()
 	args := []string{
 		"--kubeconfig", "k", "--context", "c", "--namespace", "a, b", "--booking-url", "https://x.example", "--booking-token-file", "t",
-		"--workers", "7", "--leader-elect", "true", "--lease-namespace", "l", "--lease-duration", "3s", "--health-addr", ":1", "--metrics-addr", ":2",
-		"--stop-timeout", "4s", "--call-timeout", "5s", "--settle", "6s", "--poll", "7s", "--cluster-id", "i", "--embedded", "never", "--log-format", "json", "-v", "2",
+		"--workers", "7", "--leader-elect", "--lease-namespace", "l", "--lease-duration", "3s", "--health-addr", ":1", "--metrics-addr", ":2",
+		"--stop-timeout", "4s", "--call-timeout", "5s", "--settle", "6s", "--poll", "7s", "--booking-rate", "2.5", "--cluster-id", "i", "--embedded", "always", "--data-dir", "d", "--log-format", "json", "-v", "2",
 	}
 	byFlag, err := parse(args, none)
 	if err != nil {
@@ -28,14 +28,21 @@ func TestFlagsAndTheirEnvironmentSayTheSame(t *testing.T) {
 	want := settings{
 		kubeconfig: "k", context: "c", namespaces: []string{"a", "b"}, bookingURL: "https://x.example", bookingTokenFile: "t",
 		workers: 7, leaderElect: "true", leaseNamespace: "l", leaseDuration: 3 * time.Second, healthAddr: ":1", metricsAddr: ":2",
-		stopTimeout: 4 * time.Second, callTimeout: 5 * time.Second, settle: 6 * time.Second, poll: 7 * time.Second, clusterID: "i", embedded: "never", logFormat: "json", verbosity: 2,
+		stopTimeout: 4 * time.Second, callTimeout: 5 * time.Second, settle: 6 * time.Second, poll: 7 * time.Second, bookingRate: 2.5, clusterID: "i", embedded: "always", dataDir: "d", logFormat: "json", verbosity: 2,
 	}
 	if d := cmp.Diff(want, byFlag, cmp.AllowUnexported(settings{})); d != "" {
 		t.Errorf("flags (-want +got):\n%s", d)
 	}
 	env := map[string]string{}
-	for i := 0; i < len(args); i += 2 {
-		env["TICKET_CONTROLLER_"+strings.ToUpper(strings.ReplaceAll(strings.TrimLeft(args[i], "-"), "-", "_"))] = args[i+1]
+	for i, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			continue
+		}
+		value := args[i+1]
+		if strings.HasPrefix(value, "-") {
+			value = "true"
+		}
+		env["TICKET_CONTROLLER_"+strings.ToUpper(strings.ReplaceAll(strings.TrimLeft(arg, "-"), "-", "_"))] = value
 	}
 	byEnv, err := parse(nil, func(name string) string { return env[name] })
 	if d := cmp.Diff(want, byEnv, cmp.AllowUnexported(settings{})); err != nil || d != "" {
@@ -56,6 +63,7 @@ func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
 	}{
 		{[]string{"--embedded", "never"}, []string{"--booking-url is missing", "booking-server"}},
 		{[]string{"--embedded", "always", "--booking-token-file", "t"}, []string{"--booking-url is missing"}},
+		{append([]string{"--embedded", "never", "--data-dir", "d"}, good...), []string{"--data-dir", "--embedded=never"}},
 		{[]string{"--embedded", "perhaps"}, []string{"embedded", `"perhaps"`, "auto, always, never"}},
 		{[]string{"--log-format", "xml"}, []string{"log-format", `"xml"`, "text, json"}},
 		{good[:2], []string{"--booking-token-file is missing"}},
@@ -64,17 +72,20 @@ func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
 		{append([]string{"--namespace", "Bad_NS"}, good...), []string{"namespace", `"Bad_NS"`, "as default"}},
 		{append([]string{"--settle", "-1s"}, good...), []string{"settle", "positive duration"}},
 		{append([]string{"--settle", "1s"}, good...), []string{"--settle 1s", "--call-timeout 30s", "longer"}},
+		{append([]string{"--booking-rate", "0"}, good...), []string{"booking-rate", `"0"`, "from 0.1 to 10000"}},
+		{append([]string{"--booking-rate", "NaN"}, good...), []string{"booking-rate", `"NaN"`}},
 		{append([]string{"--namespace", "a,a"}, good...), []string{"namespace", "twice"}},
 		{append([]string{"--cluster-id", "x y"}, good...), []string{"cluster-id", `"x y"`}},
 		{append([]string{"--former-cluster-ids", "x,y z"}, good...), []string{"former-cluster-ids", `"y z"`}},
 		{append([]string{"--booking-url", "http://x.example/v1/"}, good[2:]...), []string{"booking-url", "leave it off"}},
-		{append([]string{"--allow-adopt", "perhaps"}, good...), []string{"allow-adopt", "neither true nor false"}},
-		{append([]string{"--leader-elect", "perhaps"}, good...), []string{"leader-elect", "neither true nor false"}},
+		{append([]string{"--allow-adopt=perhaps"}, good...), []string{"allow-adopt", "neither true nor false"}},
+		{append([]string{"--leader-elect=perhaps"}, good...), []string{"leader-elect", "neither true nor false"}},
+		{append([]string{"--leader-elect", "false"}, good...), []string{"false", "with =", "--leader-elect=false"}},
 		{append([]string{"--token", "secret"}, good...), []string{"token"}},
 		{append(good, "run"), []string{`"run"`, "booking-server"}},
 	} {
 		var stdout, stderr strings.Builder
-		if code := dispatch(t.Context(), c.args, &stdout, &stderr, none); code != 2 {
+		if code := dispatch(t.Context(), c.args, &stdout, &stderr, none, new(lastActs).add); code != 2 {
 			t.Errorf("%v: exit status %d, want 2", c.args, code)
 		}
 		for _, w := range append(c.want, "--help") {
@@ -88,11 +99,15 @@ func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
 func TestHelpNamesEveryFlagItsDefaultAndItsVariable(t *testing.T) {
 	t.Parallel()
 	var stdout strings.Builder
-	if code := dispatch(t.Context(), []string{"--help"}, &stdout, io.Discard, none); code != 0 {
+	if code := dispatch(t.Context(), []string{"help"}, &stdout, io.Discard, none, new(lastActs).add); code != 0 {
 		t.Fatalf("exit status %d", code)
 	}
 	for _, o := range options() {
-		for _, w := range []string{"--" + o.name + " " + o.value, o.help, "$" + o.env()} {
+		value := " " + o.value
+		if o.value == boolean {
+			value = "[=BOOL]"
+		}
+		for _, w := range []string{"--" + o.name + value, o.help, "$" + o.env()} {
 			if !strings.Contains(stdout.String(), w) {
 				t.Errorf("the help lacks %q", w)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
 
 	"github.com/tetherkube/tether"
 	"github.com/tetherkube/tether/booking"
@@ -28,6 +29,9 @@ func (f *flights) Observe(ctx context.Context, t *v1.Ticket, c tether.Call) (tet
 	b, err := f.api.Get(ctx, c.ID)
 	switch {
 	case is(err, booking.NotFound), is(err, booking.BadArgument): // what is no id is no booking's
+		if c.ID == t.Status.BookingID {
+			t.Status.State = v1.BookingNotFound
+		}
 		return tether.Observation{State: tether.Absent}, nil
 	case err != nil:
 		return tether.Observation{}, outcome(t, err)
@@ -51,6 +55,9 @@ func (f *flights) Create(ctx context.Context, t *v1.Ticket, c tether.Call) (teth
 
 // Update changes the booking in place.
 func (f *flights) Update(ctx context.Context, t *v1.Ticket, c tether.Call, seen tether.Observation) (tether.Observation, error) {
+	if slices.Contains(seen.Differs, pathFrom) || slices.Contains(seen.Differs, pathTo) { // it came past an older definition
+		return tether.Observation{}, tether.Terminal(tether.Reason("InvalidSpec", errors.New("spec.from and spec.to do not change: another route is another ticket; change them back, and create a new Ticket")))
+	}
 	if seen.Reason == "Flown" {
 		return tether.Observation{}, tether.Terminal(tether.Reason("Flown", errors.New("the flight has been flown and does not change; create a new Ticket for another flight")))
 	}

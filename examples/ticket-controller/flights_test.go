@@ -181,6 +181,17 @@ func TestEveryKindOfErrorHasItsOutcome(t *testing.T) {
 	}
 }
 
+func TestWhatTheAirlineDoesNotAcceptIsNamedAsTheTicketHasIt(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []booking.Kind{booking.InvalidPassenger, booking.InvalidRequest} {
+		e := &booking.Error{Kind: kind, Fields: []string{"passengers[0].given_name", "contact.email", "max_price", "_"}}
+		got := outcome(smallest(), e).Error()
+		if want := "spec.passengers[0].givenName, spec.contact.email, spec.maxPrice, spec.;"; !strings.Contains(got, want) {
+			t.Errorf("%s: %q does not name %q", string(kind), got, want)
+		}
+	}
+}
+
 type answering struct{ p booking.Problem }
 
 func (a answering) RoundTrip(r *http.Request) (*http.Response, error) {
@@ -281,6 +292,21 @@ func TestAnIDThatIsNoneIsAnAbsenceAndNoError(t *testing.T) {
 	}
 }
 
+func TestABookingThatTheAirlineDoesNotKnowAnyMoreIsToldAsSuch(t *testing.T) {
+	t.Parallel()
+	_, f := setup(t)
+	k := smallest()
+	k.Status = v1.TicketStatus{BookingID: "bk_gone", State: v1.BookingConfirmed}
+	for _, x := range []struct {
+		id   string
+		want v1.BookingState
+	}{{"bk_another", v1.BookingConfirmed}, {"bk_gone", v1.BookingNotFound}} {
+		if o, err := f.Observe(t.Context(), k, tether.Call{ID: x.id}); err != nil || o.State != tether.Absent || k.Status.State != x.want {
+			t.Errorf("%s: %v, %v, status.state is %s, want %s", x.id, o.State, err, k.Status.State, x.want)
+		}
+	}
+}
+
 func TestWhatIsNewInStatusIsAsOfNow(t *testing.T) {
 	t.Parallel()
 	tk := smallest()
@@ -368,12 +394,60 @@ func TestABookingOfAnotherRouteIsNotAdopted(t *testing.T) {
 		from, to string
 		want     bool
 	}{{"ICN", "JFK", true}, {"FRA", "JFK", false}, {"ICN", "MUC", false}} {
-		paths, _ := differs(tk, booking.Booking{From: c.from, To: c.to})
-		if err := allow(tk, tether.Observation{Differs: paths}); (err == nil) != c.want {
+		paths, replace := differs(tk, booking.Booking{From: c.from, To: c.to, Cabin: booking.Economy})
+		if err := allow(tk, tether.Observation{Differs: paths, Replace: replace}); (err == nil) != c.want {
 			t.Errorf("%s to %s: %v", c.from, c.to, err)
 		}
 	}
 	if allowAdopt(settings{}) != nil {
 		t.Error("adoption is allowed though nobody asked for it")
+	}
+}
+
+// What is adopted and cannot be changed in place would be cancelled, and another one
+// booked: somebody else's seat would be gone.
+func TestABookingThatWouldBeReplacedIsNotAdopted(t *testing.T) {
+	t.Parallel()
+	allow, tk := allowAdopt(settings{allowAdopt: true}), smallest()
+	same := booking.Booking{
+		From: tk.Spec.From, To: tk.Spec.To, DepartureDate: tk.Spec.DepartureDate, Cabin: booking.Economy, Passengers: passengers(tk.Spec), FareChangeable: true,
+	}
+	another, moved, fixed := same, same, same
+	another.Passengers = []booking.Passenger{{GivenName: "Someone", FamilyName: "Else"}}
+	moved.DepartureDate = "2027-12-24"
+	fixed.DepartureDate, fixed.FareChangeable = "2027-12-24", false
+	for name, x := range map[string]struct {
+		b    booking.Booking
+		want string // in the refusal; "" for none
+	}{"the same": {same, ""}, "another passenger's": {another, "spec.passengers"}, "to be moved": {moved, ""}, "not to be moved": {fixed, "spec.departureDate"}} {
+		o := tether.Observation{}
+		o.Differs, o.Replace = differs(tk, x.b)
+		switch err := allow(tk, o); {
+		case (err == nil) != (x.want == ""), err != nil && !strings.Contains(err.Error(), x.want):
+			t.Errorf("%s: %v, want %q", name, err, x.want)
+		}
+	}
+}
+
+func TestAnotherRouteThatCamePastAnOlderDefinitionChangesNothing(t *testing.T) {
+	t.Parallel()
+	server, f := setup(t)
+	tk := smallest()
+	o, err := f.Create(t.Context(), tk, tether.Call{Reference: "r", Key: "k"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tk.Spec.To = "CDG"
+	tk.Spec.Passengers[0].GivenName = "Another" // which alone would replace it
+	seen, err := f.Observe(t.Context(), tk, tether.Call{ID: o.ID})
+	if err != nil || seen.Replace || !slices.Contains(seen.Differs, pathTo) {
+		t.Fatalf("seen as %+v, %v", seen, err)
+	}
+	before := len(server.Journal())
+	if _, err := f.Update(t.Context(), tk, tether.Call{Key: "u", ID: o.ID}, seen); err == nil || !strings.Contains(err.Error(), "change them back") {
+		t.Errorf("got %v", err)
+	}
+	if n := len(server.Journal()) - before; n != 0 {
+		t.Errorf("%d calls were made", n)
 	}
 }

@@ -63,18 +63,16 @@ func observe(ctx context.Context, t *v1.Ticket, b booking.Booking) tether.Observ
 		}
 	}
 	if t.Status.BookingID == "" || t.Status.BookingID == b.ID {
-		tellChanges(ctx, t, b, o)
+		tellChanges(ctx, t, b)
 	}
 	fill(&t.Status, b)
 	return o
 }
 
-// tellChanges records an Event for what the airline did to a booking that stood.
-func tellChanges(ctx context.Context, t *v1.Ticket, b booking.Booking, o tether.Observation) {
+// tellChanges records an Event for what the airline did to a booking that stands. That
+// one does not stand any more, Tether tells.
+func tellChanges(ctx context.Context, t *v1.Ticket, b booking.Booking) {
 	was := t.Status
-	if was.State == v1.BookingConfirmed && o.Reason == "CancelledByAirline" {
-		tether.Event(ctx, corev1.EventTypeWarning, o.Reason, o.Message)
-	}
 	if was.Flight != nil && was.Flight.Departure != nil && b.Flight != nil && b.ScheduleChange != nil && !was.Flight.Departure.Time.Equal(b.Flight.DepartureTime) {
 		tether.Event(ctx, corev1.EventTypeWarning, "ScheduleChanged", fmt.Sprintf("the airline moved %s from %s to %s",
 			b.Flight.Number, was.Flight.Departure.UTC().Format(time.RFC3339), b.Flight.DepartureTime.UTC().Format(time.RFC3339)))

@@ -103,9 +103,22 @@ func advice(t *v1.Ticket, e *booking.Error) string {
 	case booking.PriceAboveLimit:
 		return fmt.Sprintf("the flight costs %s, and spec.maxPrice is %s; raise it, or choose another flight", price(e.Price, "more"), price(maxPrice(s), "not set"))
 	case booking.InvalidPassenger:
-		return fmt.Sprintf("the airline does not accept %s; correct spec.passengers", orThe(e.Fields, "a passenger"))
+		return fmt.Sprintf("the airline does not accept %s; correct spec.passengers", orThe(specPaths(e.Fields), "a passenger"))
 	}
-	return fmt.Sprintf("the booking API does not accept %s; correct the spec", orThe(e.Fields, "the booking"))
+	return fmt.Sprintf("the booking API does not accept %s; correct the spec", orThe(specPaths(e.Fields), "the booking"))
+}
+
+// specPaths are the paths of a request as a Ticket has them: the same in camelCase.
+func specPaths(fields []string) []string {
+	paths := make([]string, len(fields))
+	for i, f := range fields {
+		words := strings.Split(f, "_")
+		for n, word := range words[1:] {
+			words[n+1] = strings.ToUpper(word[:min(1, len(word))]) + word[min(1, len(word)):]
+		}
+		paths[i] = "spec." + strings.Join(words, "")
+	}
+	return paths
 }
 
 func price(m *booking.Money, otherwise string) string {

@@ -18,8 +18,14 @@ func request(t *v1.Ticket, reference string) booking.Request {
 	}
 }
 
+// The paths that no change reaches: another route is another Ticket.
+const (
+	pathFrom = "spec.from"
+	pathTo   = "spec.to"
+)
+
 // differs names the paths in which a booking is not as the Ticket says, and
-// whether that cannot be changed in place.
+// whether that cannot be changed in place. Of another route it is not replaced.
 func differs(t *v1.Ticket, b booking.Booking) (paths []string, replace bool) {
 	s := t.Spec
 	for _, f := range []struct {
@@ -27,8 +33,8 @@ func differs(t *v1.Ticket, b booking.Booking) (paths []string, replace bool) {
 		same  bool
 		fixed bool // it cannot be changed in place
 	}{
-		{"spec.from", s.From == b.From, true}, // only of what is adopted
-		{"spec.to", s.To == b.To, true},
+		{pathFrom, s.From == b.From, false},
+		{pathTo, s.To == b.To, false},
 		{"spec.departureDate", s.DepartureDate == b.DepartureDate, !b.FareChangeable},
 		{"spec.flightNumber", s.FlightNumber == b.FlightNumber, !b.FareChangeable},
 		{"spec.cabin", cabin(s) == b.Cabin, !b.FareChangeable},
@@ -39,7 +45,7 @@ func differs(t *v1.Ticket, b booking.Booking) (paths []string, replace bool) {
 			paths, replace = append(paths, f.path), replace || f.fixed
 		}
 	}
-	return paths, replace
+	return paths, replace && s.From == b.From && s.To == b.To
 }
 
 // change is what makes a booking as the Ticket says, in the paths that differ.

@@ -2,6 +2,7 @@ package faketest_test
 
 import (
 	"context"
+	"fmt"
 	"net/http"
 	"testing"
 	"time"
@@ -48,8 +49,7 @@ func runSeats(ctx context.Context, cluster *rest.Config, client *http.Client) er
 
 // … and a test of it: the airline is away for six hours, and the answer to the
 // first request that it carries out is lost.
-func TestAUsersControllerBooksOnceThroughAnOutageAndALostAnswer(t *testing.T) {
-	t.Parallel()
+func testSeatsAreBookedOnce(t *testing.T) {
 	route := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: "holiday", Namespace: "default"}, Data: map[string]string{"from": "ICN", "to": "JFK"}}
 	faketest.Run(t, faketest.Options{Seed: 1}, func(ctx context.Context, t *testing.T, w *faketest.World) {
 		w.Booking.Inject(fake.BookingFault{Kind: fake.BookingUnavailable, For: 6 * time.Hour})
@@ -69,4 +69,10 @@ func TestAUsersControllerBooksOnceThroughAnOutageAndALostAnswer(t *testing.T) {
 			t.Errorf("booked %d times, want once", n)
 		}
 	})
+}
+
+// A controller of the user's, and a test of it that takes six hours and no time.
+func ExampleRun() {
+	fmt.Println("passed:", passes(testSeatsAreBookedOnce)) // go test runs it, where it is called TestSeats…
+	// Output: passed: true
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -20,6 +21,12 @@ type Options struct {
 	API fake.APIOptions
 	// Booking configures the booking server [one without faults].
 	Booking fake.BookingOptions
+	// Outside answers what programs send through their client, in place of the
+	// booking server: the outside of a controller that books no flights. Its requests
+	// are those of a process: counted, and cut at its end. It need not come to an end
+	// before the client has given up, but must when a request's context ends [the
+	// World's booking server].
+	Outside http.Handler
 	// Limit is how much virtual time a test may take; then the context that the test
 	// has got ends [30 days].
 	Limit time.Duration
@@ -69,6 +76,7 @@ type World struct {
 	// Booking is the booking API.
 	Booking *fake.BookingServer
 
+	outside     *outside // nil: it is Booking
 	t           *testing.T
 	stopTimeout time.Duration
 	processes   []*Process
@@ -96,6 +104,9 @@ func Run(t *testing.T, o Options, f func(ctx context.Context, t *testing.T, w *W
 			API: fake.NewAPIServer(o.API), Booking: fake.NewBookingServer(o.Booking),
 			t: t, stopTimeout: o.StopTimeout,
 		}
+		if o.Outside != nil {
+			w.outside = serveOutside(o.Outside)
+		}
 		// After f, whether it returned, failed or panicked. It is no Cleanup, for t's
 		// context has ended by then, and programs would stop all at once.
 		defer w.close(o.Seed)
@@ -107,6 +118,9 @@ func Run(t *testing.T, o Options, f func(ctx context.Context, t *testing.T, w *W
 func (w *World) close(seed uint64) {
 	for i := len(w.processes) - 1; i >= 0; i-- {
 		w.processes[i].finish()
+	}
+	if w.outside != nil {
+		w.outside.close()
 	}
 	w.API.Close()
 	w.Booking.Close()

@@ -15,8 +15,8 @@ import (
 
 // Program is what is tested: what main does with a cluster and an HTTP client. It
 // runs until ctx ends, and returns after all that it started has ended. client
-// reaches the booking server of the World, whatever the URL's host is; its
-// Transport may be taken out of it. cluster and client are the program's own.
+// reaches Options.Outside, else the booking server of the World, whatever the URL's
+// host is; its Transport may be taken out of it. cluster and client are the program's own.
 type Program func(ctx context.Context, cluster *rest.Config, client *http.Client) error
 
 // Death is how a program ends at a request of its own.
@@ -78,6 +78,9 @@ func (w *World) start(nth int, how Death, program Program) *Process {
 	cluster.Dial = p.network.dialer(cluster.Dial)
 	cluster.Wrap(func(next http.RoundTripper) http.RoundTripper { return mortal{p, next} })
 	transport := w.Booking.Transport()
+	if w.outside != nil {
+		transport = w.outside.transport()
+	}
 	transport.DialContext = p.network.dialer(transport.DialContext)
 	client := &http.Client{Transport: mortal{p, transport}}
 	go p.run(func() error { return program(ctx, cluster, client) })

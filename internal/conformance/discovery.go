@@ -25,6 +25,9 @@ var discovery = []behaviour{
 		})
 		e.same(t, "they", `{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"$GROUP/v1","resources":[
 			{"name":"gadgets","singularName":"gadget","namespaced":false,"kind":"Gadget","verbs":["delete","deletecollection","get","list","patch","create","update","watch"]},
+			{"name":"racks","singularName":"rack","namespaced":true,"kind":"Rack","verbs":["delete","deletecollection","get","list","patch","create","update","watch"]},
+			{"name":"racks/scale","singularName":"","namespaced":true,"group":"autoscaling","version":"v1","kind":"Scale","verbs":["get","patch","update"]},
+			{"name":"racks/status","singularName":"","namespaced":true,"kind":"Rack","verbs":["get","patch","update"]},
 			{"name":"widgets","singularName":"widget","namespaced":true,"kind":"Widget","verbs":["delete","deletecollection","get","list","patch","create","update","watch"],"shortNames":["wd"],"categories":["conformance"]},
 			{"name":"widgets/status","singularName":"","namespaced":true,"kind":"Widget","verbs":["get","patch","update"]}]}`, got)
 	}},
@@ -63,6 +66,9 @@ var discovery = []behaviour{
 		slices.SortFunc(v1["resources"].([]any), func(a, b any) int { return cmpText(a.(map[string]any)["resource"], b.(map[string]any)["resource"]) })
 		e.same(t, "the version", `{"version":"v1","freshness":"Current","resources":[
 			{"resource":"gadgets","responseKind":{"group":"$GROUP","version":"v1","kind":"Gadget"},"scope":"Cluster","singularResource":"gadget","verbs":["delete","deletecollection","get","list","patch","create","update","watch"]},
+			{"resource":"racks","responseKind":{"group":"$GROUP","version":"v1","kind":"Rack"},"scope":"Namespaced","singularResource":"rack","verbs":["delete","deletecollection","get","list","patch","create","update","watch"],
+			 "subresources":[{"subresource":"status","responseKind":{"group":"$GROUP","version":"v1","kind":"Rack"},"verbs":["get","patch","update"]},
+			  {"subresource":"scale","responseKind":{"group":"autoscaling","version":"v1","kind":"Scale"},"verbs":["get","patch","update"]}]},
 			{"resource":"widgets","responseKind":{"group":"$GROUP","version":"v1","kind":"Widget"},"scope":"Namespaced","singularResource":"widget","shortNames":["wd"],"categories":["conformance"],
 			 "verbs":["delete","deletecollection","get","list","patch","create","update","watch"],
 			 "subresources":[{"subresource":"status","responseKind":{"group":"$GROUP","version":"v1","kind":"Widget"},"verbs":["get","patch","update"]}]}]}`, v1)

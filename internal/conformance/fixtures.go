@@ -64,6 +64,19 @@ func (e *env) gadgets() string {
   "schema":{"openAPIV3Schema":{"type":"object","x-kubernetes-preserve-unknown-fields":true}}}]}}`)
 }
 
+// racks is a definition with the scale subresource, whose numbers lie at other
+// places than those of built-in types.
+func (e *env) racks() string {
+	return e.expand(`{
+"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition","metadata":{"name":"racks.$GROUP"},
+"spec":{"group":"$GROUP","scope":"Namespaced","names":{"plural":"racks","kind":"Rack"},
+ "versions":[{"name":"v1","served":true,"storage":true,
+  "subresources":{"status":{},"scale":{"specReplicasPath":".spec.deep.count","statusReplicasPath":".status.count","labelSelectorPath":".status.selector"}},
+  "schema":{"openAPIV3Schema":{"type":"object","properties":{
+   "spec":{"type":"object","properties":{"note":{"type":"string"},"deep":{"type":"object","properties":{"count":{"type":"integer","maximum":99}}}}},
+   "status":{"type":"object","properties":{"count":{"type":"integer"},"selector":{"type":"string"}}}}}}}]}}`)
+}
+
 // define makes a definition, and waits until it is served.
 func (e *env) define(t *testing.T, definition string) {
 	t.Helper()

@@ -44,7 +44,7 @@ func (s Server) groups() map[string][]behaviour {
 		"objects": objects, "status": status, "conflicts": conflicts, "deletion": deletion, "patches": patches,
 		"apply": apply, "validation": validation, "lists": lists, "selectors": selectors, "watches": watches,
 		"tables": tables, "errors": refusals, "discovery": discovery, "definitions": definitions, "namespaces": namespaces,
-		"rights": rights, "built-in": builtIn, "server": server, "edges": edges,
+		"rights": rights, "built-in": builtIn, "server": server, "edges": edges, "scale": scale,
 	}
 	if s.Controllers {
 		all["controllers"] = controllers
@@ -60,6 +60,7 @@ func Run(t *testing.T, s Server) {
 	t.Cleanup(func() { root.cleanUp(t) })
 	root.define(t, root.widgets())
 	root.define(t, root.gadgets())
+	root.define(t, root.racks())
 	t.Run("suite", func(t *testing.T) { // returns when all that is parallel in it has ended
 		for name, group := range s.groups() {
 			t.Run(name, func(t *testing.T) {
@@ -134,7 +135,7 @@ func (e *env) cleanUp(t *testing.T) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	for _, plural := range []string{"widgets", "gadgets"} {
+	for _, plural := range []string{"widgets", "gadgets", "racks"} {
 		if _, err := e.ask(ctx, request{method: http.MethodDelete, path: definitionsPath + "/" + plural + "." + e.group}); err != nil {
 			t.Error(err)
 		}

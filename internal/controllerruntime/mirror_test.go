@@ -10,6 +10,7 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -140,6 +141,24 @@ func define(t *testing.T, c client.WithWatch) {
 		}
 		return false
 	})
+	// Established is no promise that discovery lists it already.
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("discovery does not list it"))
+	defer cancel()
+	gvk := widget("").GroupVersionKind()
+	for {
+		_, err := c.RESTMapper().RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err == nil {
+			return
+		}
+		if !meta.IsNoMatchError(err) {
+			t.Fatal(err)
+		}
+		select {
+		case <-time.After(10 * time.Millisecond):
+		case <-ctx.Done():
+			t.Fatal(context.Cause(ctx), err)
+		}
+	}
 }
 
 // await reads an object, and goes on by watching until it is what is looked for;

@@ -205,10 +205,12 @@ func TestAListThatIsForbiddenIsWaitedForWithTheReason(t *testing.T) {
 	c := s.launch(t, "--health-addr=127.0.0.1:0")
 	reason := `tickets.flights.com is forbidden: User "system:serviceaccount:` + w.namespace + `:limited" cannot`
 	log := c.waits(t, 0, "Forbidden", reason)
+	_, missed := c.line(t, 0, "rights are missing")
 	apply(binding)
 	log = c.recovers(t, log, "Forbidden")
 	s.create(t, "first", `{}`)
 	s.exactlyOne(t, s.awaitReady(t, "first"))
+	c.line(t, missed, "no right is missing any more") // which it asks now and then
 	c.isReady(t)
 
 	// A right that is taken away shows when the watch is made anew.

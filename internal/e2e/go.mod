@@ -6,6 +6,7 @@ replace github.com/tetherkube/tether => ../..
 
 require (
 	github.com/anishathalye/porcupine v1.3.1
+	github.com/creack/pty v1.1.24
 	github.com/go-logr/logr v1.4.3
 	github.com/google/go-cmp v0.7.0
 	github.com/tetherkube/tether v0.0.0-00010101000000-000000000000

@@ -2,13 +2,10 @@ package e2e
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -19,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tetherkube/tether/internal/e2e/controlplane"
+	"github.com/tetherkube/tether/internal/e2e/suite"
 )
 
 // deploy is where the Ticket's definition and the samples are.
@@ -34,24 +32,10 @@ var cluster *controlplane.ControlPlane
 var account *rest.Config
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	manyAtOnce()
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// manyAtOnce lets more tests run side by side than there are processors, unless
-// the command line says how many: most of a test's time is spent in waiting.
-func manyAtOnce() {
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", "8") // it exists, and takes a number
-	}
+	os.Exit(suite.Main(m, func(m *testing.M) (int, error) {
+		suite.ManyAtOnce(8)
+		return run(m)
+	}))
 }
 
 func run(m *testing.M) (code int, err error) {
@@ -60,8 +44,7 @@ func run(m *testing.M) (code int, err error) {
 		return 1, err
 	}
 	defer os.RemoveAll(programs)
-	// The first time, the programs are built.
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), suite.Setup)
 	defer cancel()
 	cluster, err = controlplane.Start(ctx, controlplane.Options{Audit: true})
 	if err != nil {

@@ -143,8 +143,10 @@ func (c *controller) exit(t *testing.T) int {
 }
 
 // patienceTime bounds every wait: what is waited for comes within seconds, also on
-// a machine that has much else to do, or never.
-const patienceTime = time.Minute
+// a machine that has much else to do, or never. Only where many calls fail in a row
+// it may take longer: a budget sends nothing for up to a minute then, and an object
+// that has failed waits on top of it.
+const patienceTime = 3 * time.Minute
 
 // patience bounds one wait, and names what was waited for.
 func patience(t *testing.T, what string) (context.Context, context.CancelFunc) {

@@ -24,7 +24,7 @@ func TestARejectedTicketRestsWithoutAnyCallUntilItsSpecChanges(t *testing.T) {
 		},
 		"bad passenger": {
 			`{"spec":{"passengers":[{"givenName":"T3st","familyName":"Passenger"}]}}`, `{"spec":{"passengers":[{"givenName":"Test","familyName":"Passenger"}]}}`,
-			"InvalidPassenger", "the airline does not accept passengers[0].given_name; correct spec.passengers",
+			"InvalidPassenger", "the airline does not accept spec.passengers[0].givenName; correct spec.passengers",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

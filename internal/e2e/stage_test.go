@@ -135,13 +135,17 @@ func listen(t *testing.T, o proxy.HTTPOptions) *proxy.HTTP {
 // what it holds.
 var hasty = []string{"--call-timeout=1s", "--settle=2s"}
 
+// plenty is a booking API that bears what the machine does: the tests are not about
+// waiting for a turn.
+const plenty = "--booking-rate=10000"
+
 // launch starts a controller for the test's namespace. Flags come last, and win.
 func (r *route) launch(t *testing.T, flags ...string) *controller {
 	t.Helper()
 	return startProgram(t, append([]string{
 		"--kubeconfig=" + r.kubeconfig, "--namespace=" + r.stage.namespace,
 		"--booking-url=" + r.toSite.URL(), "--booking-token-file=" + r.token,
-		"-v=2",
+		plenty, "-v=2",
 	}, flags...)...)
 }
 

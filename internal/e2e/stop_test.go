@@ -50,6 +50,7 @@ func TestATermLetsTheRunningCallFinishAndWritesItsStatus(t *testing.T) {
 func TestACallThatOutlastsTheStopIsCancelledAndStatusSaysSo(t *testing.T) {
 	t.Parallel()
 	s, c, _ := stopping(t, proxy.After, "--stop-timeout=1s")
+	c.line(t, 0, "running passes are cancelled", "timeout=\"1s\"")
 	if code := c.exit(t); code != 0 {
 		t.Errorf("it ended with status %d", code)
 	}
@@ -72,6 +73,7 @@ func TestASecondTermEndsTheControllerAtOnce(t *testing.T) {
 	if took := time.Since(again); took > 2*time.Second {
 		t.Errorf("it ended after %v", took)
 	}
+	c.line(t, 0, "a second signal")
 	s.start(t)
 	s.exactlyOne(t, s.awaitReady(t, "late"))
 }

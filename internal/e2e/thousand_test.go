@@ -27,7 +27,7 @@ func (s *stage) direct(t *testing.T, flags ...string) *controller {
 	}
 	c := startProgram(t, append([]string{
 		"--kubeconfig=" + kubeconfig, "--namespace=" + s.namespace,
-		"--booking-url=" + s.site.URL(), "--booking-token-file=" + s.token,
+		"--booking-url=" + s.site.URL(), "--booking-token-file=" + s.token, plenty,
 	}, flags...)...)
 	c.line(t, 0, "controllers run")
 	return c

@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"reflect"
@@ -32,6 +33,9 @@ type Resource struct {
 
 // String is the resource's name, as kubectl takes it.
 func (r Resource) String() string {
+	if r.Plural == "" {
+		return cmp.Or(r.Kind, "a resource without a name")
+	}
 	if r.GroupVersion.Group == "" {
 		return r.Plural
 	}

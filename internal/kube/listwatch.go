@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/go-logr/logr"
+
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -14,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
-	"k8s.io/klog/v2"
 )
 
 var deleteCodec = func() runtime.Codec {
@@ -56,12 +57,12 @@ func (l ListWatch[T]) Run(ctx context.Context) {
 	r := cache.NewReflectorWithOptions(lister[T]{l}, expected, &reflectorStore[T]{l}, cache.ReflectorOptions{
 		Name:            l.Client.Resource.String(),
 		TypeDescription: l.Client.Resource.String(),
-		Logger:          new(klog.FromContext(ctx)),
+		Logger:          new(logr.FromContextOrDiscard(ctx)),
 		// The default waits up to half a minute; a definition that comes back should be
 		// seen sooner, and one client is no herd.
 		Backoff: &wait.Backoff{Duration: 500 * time.Millisecond, Factor: 2, Jitter: 0.5, Steps: 6, Cap: 8 * time.Second},
 	})
-	r.RunWithContext(ctx)
+	r.RunWithContext(logr.NewContext(ctx, onceTold(logr.FromContextOrDiscard(ctx))))
 }
 
 // lister is what the Reflector lists and watches through.

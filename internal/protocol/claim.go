@@ -34,6 +34,7 @@ type Claim struct {
 	Scope     string
 	Time      int64 // Unix seconds of the first call with this key
 	Term      int64 // Unix nanoseconds of when the term began that last took the claim up
+	Recreated int   // times in a row that what stood was lost and made anew
 	Answered  Answered
 	Released  bool
 
@@ -68,13 +69,14 @@ type wire struct {
 	Scope       string   `json:"scope,omitempty"`
 	Time        string   `json:"time,omitempty"`
 	Term        int64    `json:"term,omitempty,string"`
+	Recreated   int      `json:"recreated,omitempty"`
 	Answered    Answered `json:"answered,omitzero"`
 	Released    bool     `json:"released,omitempty"`
 }
 
 var known = func() map[string]bool {
 	all := wire{
-		Namespace: "x", Holder: "x", Next: 1, ID: "x", Seen: true, Scope: "x", Time: "x", Term: 1,
+		Namespace: "x", Holder: "x", Next: 1, ID: "x", Seen: true, Scope: "x", Time: "x", Term: 1, Recreated: 1,
 		Answered: Answered{Adopt: "x"}, Released: true,
 	}
 	raw, err := json.Marshal(all)
@@ -135,11 +137,14 @@ func ParseClaim(raw string) (Claim, error) {
 // must not keep a worker busy with that.
 const mostIncarnations = 100_000
 
+// LongestWindow bounds what a claim can make its readers wait for.
+const LongestWindow = 7 * 24 * time.Hour
+
 func (w wire) claim() (Claim, error) {
 	c := Claim{
 		V: w.V, Controller: w.Controller, Cluster: w.Cluster, Namespace: w.Namespace, Name: w.Name, UID: w.UID,
 		Owner: w.Owner, Holder: w.Holder, Incarnation: w.Incarnation, Attempt: w.Attempt, Next: w.Next, ID: w.ID,
-		Seen: w.Seen, Guarantee: w.Guarantee, Scope: w.Scope, Term: w.Term, Answered: w.Answered, Released: w.Released,
+		Seen: w.Seen, Guarantee: w.Guarantee, Scope: w.Scope, Term: w.Term, Recreated: w.Recreated, Answered: w.Answered, Released: w.Released,
 	}
 	switch {
 	case c.Incarnation < 1:
@@ -155,8 +160,8 @@ func (w wire) claim() (Claim, error) {
 	}
 	if w.Window != "" {
 		d, err := time.ParseDuration(w.Window)
-		if err != nil || d < 0 {
-			return c, fmt.Errorf(`field "window" is not a duration: %q`, w.Window)
+		if err != nil || d < 0 || d > LongestWindow {
+			return c, fmt.Errorf(`field "window" is not a duration of at most %v: %q`, LongestWindow, clipped(w.Window))
 		}
 		c.Window = d
 	}
@@ -175,7 +180,7 @@ func (c Claim) String() string {
 	w := wire{
 		V: c.V, Controller: c.Controller, Cluster: c.Cluster, Namespace: c.Namespace, Name: c.Name, UID: c.UID,
 		Owner: c.Owner, Holder: c.Holder, Incarnation: c.Incarnation, Attempt: c.Attempt, Next: c.Next, ID: c.ID,
-		Seen: c.Seen, Guarantee: c.Guarantee, Window: c.Window.String(), Scope: c.Scope, Term: c.Term, Answered: c.Answered,
+		Seen: c.Seen, Guarantee: c.Guarantee, Window: c.Window.String(), Scope: c.Scope, Term: c.Term, Recreated: c.Recreated, Answered: c.Answered,
 		Released: c.Released,
 	}
 	if c.Time != 0 {

@@ -81,14 +81,14 @@ func (v *View) claim() (Step, bool) {
 	c, o := v.Claim, v.Object
 	switch { // 6
 	case c.Owner == o.UID && !v.ownCluster(c):
-		return stalled(ReasonClusterIDChanged, fmt.Sprintf("the claim was made in cluster %q, this one is %q; give the controller that ClusterID again, or list it in ManageOptions.FormerClusterIDs", c.Cluster, v.Identity.Cluster)), true
+		return stalled(ReasonClusterIDChanged, fmt.Sprintf("the claim was made in cluster %q, this one is %q; give the controller that cluster's id again (ManageOptions.ClusterID), or list it among the former ones (FormerClusterIDs)", c.Cluster, v.Identity.Cluster)), true
 	case c.Owner != o.UID && v.Object.OwnerLives:
 		return v.noClaim(true)
 	case !v.Own(c):
 		if v.Ask.New == c.UID {
 			return v.noClaim(true)
 		}
-		return stalled(ReasonForeignClaim, fmt.Sprintf("the claim is of controller %q, for %s/%s in cluster %q, and this is %q, for %s/%s in cluster %q; to let it go, and begin with what is this object's own, annotate the object with %s=%s",
+		return stalled(ReasonForeignClaim, fmt.Sprintf("the claim is of controller %q, for %s/%s in cluster %q, and this is %q, for %s/%s in cluster %q; what stands outside by that claim is not touched; to let the claim go, and have another one made beside what it stands for, annotate the object with %s=%s",
 			c.Controller, c.Namespace, c.Name, c.Cluster, v.Identity.Controller, v.Object.Namespace, v.Object.Name, v.Identity.Cluster, v.annotation("new"), c.UID)), true
 	case c.Scope != "" && v.Outside.Scope != "" && c.Scope != v.Outside.Scope: // 7
 		return stalled(ReasonScopeChanged, fmt.Sprintf("the credentials reach %q, and what stands outside was made in %q, where absence cannot be seen; give the former credentials back", v.Outside.Scope, c.Scope)), true

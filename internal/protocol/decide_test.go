@@ -143,7 +143,10 @@ func TestAnObjectThatIsLostAgainAndAgainIsNotMadeAnewWithoutEnd(t *testing.T) {
 			made++
 			v.Memory = v.Memory.Wrote(s, true, v.Claim, v.Now)
 			v.Claim, v.Looks = s.Claim, nil
+			v.Memory = Memory{}.Meet(v.Claim, v.Status, v.Now) // a process after another
+			v.Memory.Read, v.Memory.Patched = true, true
 			v.Now = v.Now.Add(c.stood)
+			v.Term = v.Now.Add(-time.Hour)
 			stands := seeing(map[int]Sight{v.Claim.Incarnation: {State: Present, ID: "b", Own: v.Claim.Incarnation}})
 			v.Memory.Fresh = false
 			s, _ = decide(t, v, stands)
@@ -265,11 +268,27 @@ func TestEachRuleDecidesWhatItSays(t *testing.T) {
 		{name: "8 lost", view: newborn(), change: func(v *View) { v.Object.Age, v.Object.Finalizer = time.Hour, true }, do: Finish, reason: ReasonClaimLost},
 		{name: "9 adopt", view: standing(), change: func(v *View) { v.Ask.Adopt = "b9" }, do: Finish, reason: ReasonCannotAdopt},
 		{name: "11 another's thing", view: standing(), change: func(v *View) { v.Status.ID = "b9" }, sights: map[int]Sight{99: {State: Present, ID: "b9"}}, do: Finish, reason: ReasonTakenOver},
+		{name: "11 … and a person has another one made", view: standing(), change: func(v *View) { v.Status.ID, v.Ask.New, v.Memory.Known = "b9", "u", true }, sights: map[int]Sight{99: {State: Present, ID: "b9"}}, do: WriteClaim, check: func(s Step) bool {
+			return s.Claim.Incarnation == 2 && s.Claim.ID == "b9" && s.Claim.Answered.New == "u"
+		}},
+		{name: "11 … not before this one is closed", view: standing(), change: func(v *View) { v.Status.ID, v.Ask.New, v.Term = "b9", "u", epoch }, sights: map[int]Sight{99: {State: Present, ID: "b9"}}, do: Fence},
+		{name: "11 somebody has changed the claim's uid", view: standing(), change: func(v *View) { v.Status.ID, v.Claim.UID = "b9", "x"; v.Memory.Claim = v.Claim }, sights: map[int]Sight{99: {State: Present, ID: "b9"}}, do: Finish, reason: ReasonTakenOver, check: func(s Step) bool {
+			return strings.Contains(s.End.Message, `d/c.new=x`) && strings.Contains(s.End.Message, "drop the claim")
+		}},
+		{name: "11 … and a person drops it", view: standing(), change: func(v *View) {
+			v.Status.ID, v.Claim.UID, v.Ask.New, v.Memory.Known = "b9", "x", "x", true
+			v.Memory.Claim = v.Claim
+		}, sights: map[int]Sight{99: {State: Present, ID: "b9"}}, do: WriteClaim, reason: WarningClaimRebuilt, check: func(s Step) bool {
+			return s.Claim.UID == "u" && s.Claim.Incarnation == 1 && s.Claim.Seen && s.Claim.Answered.New == "x"
+		}},
 		{name: "11 … beside the own one", view: standing(), change: func(v *View) { v.Status.ID = "b9" }, sights: map[int]Sight{1: booked, 99: {State: Present, ID: "b9"}}, do: Finish, check: func(s Step) bool { return s.End.Verdict == AsWanted }},
 		{name: "11 several", view: standing(), sights: map[int]Sight{1: {State: Ambiguous, Own: 1}}, do: Finish, reason: ReasonAmbiguous},
 		{name: "12 no guarantee", view: standing(), change: func(v *View) { v.Outside.Guarantee = None }, do: Finish, reason: ReasonOutcomeUnknown},
 		{name: "13 known and nothing sent", view: standing(), change: func(v *View) { v.Object.Deleting, v.Memory.Known = true, true }, do: Release},
 		{name: "13 retain", view: standing(), change: func(v *View) { v.Object.Deleting, v.Policy.Retain = true, true }, do: Release, reason: EventRetained},
+		{name: "13 retain, and nothing stands", view: standing(), change: func(v *View) {
+			v.Object.Deleting, v.Policy.Retain, v.Outside.Rebind, v.Memory.Known, v.Memory.Created = true, true, true, true, epoch
+		}, sights: map[int]Sight{1: {State: Ended, ID: "b1", Own: 1}}, do: Release, check: func(s Step) bool { return s.Warning == "" }},
 		{name: "13 live", view: standing(), change: func(v *View) { v.Object.Deleting = true }, sights: map[int]Sight{1: booked}, do: Delete},
 		{name: "13 ended, and not closed", view: standing(), change: func(v *View) { v.Object.Deleting, v.Term = true, epoch }, sights: map[int]Sight{1: {State: Ended, ID: "b1", Own: 1}}, do: Fence},
 		{name: "13 ended, not closed, no fence", view: standing(), change: func(v *View) { v.Object.Deleting, v.Outside.Fence, v.Term = true, false, epoch }, sights: map[int]Sight{1: {State: Ended, ID: "b1", Own: 1}}, do: Finish, reason: ReasonSettling},
@@ -385,6 +404,7 @@ func TestAClaimThatIsNoneIsNamed(t *testing.T) {
 		{`"uid":"u"`, `"uid":""`}:                    `"uid"`,
 		{`"window":"1m0s"`, `"window":"long"`}:       `"window"`,
 		{`"window":"1m0s"`, `"window":"-1s"`}:        `"window"`,
+		{`"window":"1m0s"`, `"window":"168h0m1s"`}:   `at most 168h0m0s`,
 		{`"window":"1m0s"`, `"time":"yesterday"`}:    `"time"`,
 		{`"incarnation":1`, `"incarnation":"many"`}:  "incarnation",
 	} {

@@ -126,8 +126,44 @@ func (v *View) needs(s Step) (Sight, bool) {
 	return Sight{}, false
 }
 
+// takenOver leaves alone what is not own. The claim that says so may be one that
+// somebody has changed: a person may drop it.
 func (v *View) takenOver(s Sight) Step {
-	return stalled(ReasonTakenOver, fmt.Sprintf("what stands outside as %q carries a reference that is not this object's; it was left alone; clear the id in status, if somebody wrote it there", s.ID))
+	c, o := v.Claim, v.Object
+	wrong := c.UID != o.UID && c.Owner == o.UID // a restored one as well, or one that somebody has changed
+	switch asked := v.Ask.New == c.UID && v.Ask.New != c.Answered.New; {
+	case asked && !o.Deleting && c.Next == 0:
+		if first, needed := v.close(c.Incarnation, c.Incarnation); needed {
+			return first
+		}
+		if !wrong {
+			c = v.following(v.Status.ID, c.Incarnation+1)
+			c.Recreated, c.Answered.New = 0, v.Ask.New
+			return v.write(c)
+		}
+		answered := c.Answered
+		c = v.birth()
+		c.Seen, c.Answered = true, answered
+		c.Answered.New = v.Ask.New
+		step := v.write(c)
+		step.Warning, step.Note = WarningClaimRebuilt, "the claim was dropped, as a person asked; what stands under this object's own UID counts"
+		return step
+	}
+	remedy := "to have another one made"
+	if wrong {
+		remedy = fmt.Sprintf("the claim's uid %q is not this object's: to drop the claim, and look for what is this object's own", c.UID)
+	}
+	return stalled(ReasonTakenOver, fmt.Sprintf("what stands outside as %q carries a reference that is not this object's; it was left alone; %s, annotate the object with %s=%s",
+		clipped(s.ID), remedy, v.annotation("new"), c.UID))
+}
+
+// clipped is a text that people have written, in a message.
+func clipped(s string) string {
+	const most = 100
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
 }
 
 // walked is what a walk has found.

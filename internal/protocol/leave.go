@@ -57,6 +57,9 @@ func (v *View) leave() Step {
 			return v.effect(Step{Do: Rebind, ID: s.ID, Sight: s})
 		}
 	}
+	if !slices.ContainsFunc(found, func(s Sight) bool { return s.State.Live() }) {
+		return v.letGo()
+	}
 	return v.retain()
 }
 

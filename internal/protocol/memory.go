@@ -26,8 +26,7 @@ type Memory struct {
 	Sent       int64     // generation of the last create
 	Refused    int       // changes that were refused
 	Corrected  int       // drift corrections in a row
-	Recreated  int       // times in a row that it was lost and made anew
-	Remade     time.Time // the last of them
+	Often      bool      // it was lost with too much else, or too often: it stays so
 
 	Rejected        string // a Terminal rejection, by reason; "" for none
 	RejectedMessage string
@@ -131,9 +130,6 @@ func (m Memory) Wrote(s Step, had bool, before Claim, now time.Time) Memory {
 		m.Attempted, m.Spent, m.Unsent = true, false, had || s.Birth
 		m.Rejected = ""
 	}
-	if s.Recreate {
-		m.Recreated, m.Remade = m.Recreated+1, now
-	}
 	m.Claim, m.HasClaim, m.Read, m.Patched, m.Tried = after, true, true, true, Claim{}
 	return m
 }
@@ -213,15 +209,12 @@ func (m Memory) Finished(e End, now time.Time) Memory {
 	case e.Verdict == AsWanted:
 		m.Absent = time.Time{}
 		if e.Looked {
-			m.Corrected = 0
-			if e.Steady {
-				m.Recreated = 0
-			}
+			m.Corrected, m.Often = 0, false
 		}
 	case e.Live:
 		m.Absent = time.Time{}
 	case e.Often:
-		m.Recreated = recreatedInARow
+		m.Often = true
 	}
 	return m
 }

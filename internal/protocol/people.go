@@ -22,7 +22,7 @@ func (v *View) stray() string {
 func (v *View) adopt() Step {
 	c, id := v.Claim, v.Ask.Adopt
 	cannot := func(why string) Step {
-		return stalled(ReasonCannotAdopt, fmt.Sprintf("%q is not adopted: %s", id, why))
+		return stalled(ReasonCannotAdopt, fmt.Sprintf("%q is not adopted: %s", clipped(id), why))
 	}
 	thing := v.byID(id)
 	switch {

@@ -24,6 +24,18 @@ func (i Identity) Reference(c Claim, incarnation int) string {
 	return ClusterPrefix(c.Cluster) + digest(c.Controller, c.Cluster, i.Group, i.Kind, c.Namespace, c.Name, c.UID, strconv.Itoa(incarnation))
 }
 
+// Around are the references of the claim's incarnations, latest first: up to the ones
+// that a walk would look up beyond them, and back over those that stood lately.
+func (i Identity) Around(c Claim) []string {
+	const beyond, most = 2, 12
+	var all []string
+	last := max(c.Incarnation, c.Next) + beyond
+	for n := last; n > 0 && n > last-most; n-- {
+		all = append(all, i.Reference(c, n))
+	}
+	return all
+}
+
 // CreateKey is the idempotency key of a create. It has no content in it: after a
 // crash the content may differ, and a key with content would be a new key.
 func CreateKey(reference string, attempt int) string {

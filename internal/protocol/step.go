@@ -49,6 +49,7 @@ const (
 	WarningClaimChanged     = "ClaimChanged"
 	WarningClaimRebuilt     = "ClaimRebuilt"
 	WarningHolderChanged    = "HolderChanged"
+	WarningRecreated        = "Recreated"
 	WarningRestored         = "Restored"
 	WarningFinalizerRemoved = "FinalizerRemoved"
 	EventOrphaned           = "Orphaned"
@@ -78,7 +79,6 @@ type End struct {
 	After   time.Duration // Waiting
 	Live    bool          // something is live outside: polls go on
 	Looked  bool          // AsWanted: by a look, not by the answer of an effect
-	Steady  bool          // AsWanted: it has stood for long since it was last made anew
 	Walked  bool          // no later incarnation is live
 	Missing int           // the incarnation whose absence is being proved
 	Lost    bool          // what stood is over, though nobody here ended it

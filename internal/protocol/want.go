@@ -2,6 +2,7 @@ package protocol
 
 import (
 	"fmt"
+	"time"
 )
 
 // want answers rules 9 to 21 for an object that is wanted.
@@ -206,7 +207,6 @@ func (v *View) present(s Sight) Step {
 	case !s.Differs, drift && v.Policy.IgnoreDrift:
 		end := v.live(AsWanted, s.Reason, s.Message)
 		end.End.Looked = v.byID(s.ID) == nil || v.byID(s.ID).Answer == Finish
-		end.End.Steady = v.Now.Sub(v.Memory.Remade) >= steady*v.window()
 		return end
 	case v.Invalid != "":
 		return v.live(Stalled, "", v.Invalid)
@@ -218,7 +218,7 @@ func (v *View) present(s Sight) Step {
 		return v.live(Working, ReasonDiffers, "changed, and not yet as spec says: "+s.Message)
 	case s.Replace:
 		c := v.Claim
-		c.Next, c.ID, c.Attempt, c.Time = c.Incarnation+1, s.ID, 1, 0
+		c.Next, c.ID, c.Attempt, c.Time, c.Recreated = c.Incarnation+1, s.ID, 1, 0, v.recreated()
 		return v.write(c)
 	}
 	return v.effect(Step{Do: Update, Incarnation: v.Claim.Incarnation, ID: s.ID, Sight: s, Drift: drift})
@@ -255,8 +255,17 @@ func (v *View) absent(s Sight) Step {
 func (v *View) following(id string, incarnation int) Claim {
 	c := v.Claim
 	c.Incarnation, c.Attempt, c.Next, c.ID, c.Time = incarnation, 1, 0, id, 0
-	c.Seen = false
+	c.Seen, c.Recreated = false, v.recreated()
 	return c
+}
+
+// recreated is how often in a row it was lost and made anew. What has stood for long
+// is not lost in a row with what was lost before it.
+func (v *View) recreated() int {
+	if v.Now.Sub(time.Unix(v.Claim.Time, 0)) >= steady*v.window() {
+		return 0
+	}
+	return v.Claim.Recreated
 }
 
 // moveTo is rule 17: the claim is older than what stands outside.
@@ -298,7 +307,7 @@ func (v *View) over(s Sight) Step {
 		return v.write(c)
 	}
 	asked := v.Ask.New != "" && v.Ask.New == v.Object.UID && v.Ask.New != c.Answered.New
-	often := v.Outside.Losses > lossesAtOnce || v.Memory.Recreated >= recreatedInARow
+	often := v.Outside.Losses > lossesAtOnce || v.Memory.Often || v.recreated() >= recreatedInARow
 	if s.State != Failed && !asked && (!v.Policy.Recreate || often) {
 		return v.lost(s, often)
 	}
@@ -313,11 +322,14 @@ func (v *View) over(s Sight) Step {
 		return v.first
 	}
 	c = v.following(orReason(s.ID, v.Status.ID), max(w.last, c.Incarnation)+1)
+	c.Recreated++
 	if asked {
-		c.Answered.New = v.Ask.New
+		c.Recreated, c.Answered.New = 0, v.Ask.New
 	}
 	step := v.write(c)
-	step.Recreate = s.State != Failed
+	if step.Recreate = s.State != Failed; step.Recreate {
+		step.Warning, step.Note = WarningRecreated, orReason(s.Message, "what stood outside is gone, and nobody here ended it")+"; another one is made"
+	}
 	return step
 }
 

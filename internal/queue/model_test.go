@@ -98,7 +98,8 @@ func history(t *testing.T, seed uint64) {
 			running = running[1:]
 			m := models[k]
 			o := Outcome{Kind: []Kind{Done, After, Backoff, Hold, Stall}[r.IntN(5)], Delay: time.Second}
-			say("done %s %d", k, o.Kind)
+			o.Restore = o.Kind == Stall && r.IntN(2) == 0
+			say("done %s %+v", k, o)
 			q.Done(k, o)
 			m.running = false
 			settle(m, o, now, q, k)
@@ -132,6 +133,9 @@ func settle(m *model, o Outcome, now time.Time, q *Queue[string], k string) {
 		}
 	case Stall:
 		m.stalled = true
+		if e := q.peek(k); o.Restore && e.state == idle {
+			m.timer, m.until = true, e.until
+		}
 	}
 }
 

@@ -16,14 +16,18 @@ const (
 	Stall               // at a Change or a Related event, or the poll
 	Again               // at once: the pass saw something that is no longer so
 	Forget              // never, unless something is added: the object is gone
+	Defer               // as if it had not been handed out, or Delay later: a call was not allowed
 )
 
 // Outcome of a pass. Poll is the drift poll's interval, used by Done and Stall;
-// zero means none. Delay belongs to After and Hold.
+// zero means none. Delay belongs to After, Hold and Defer. Restore belongs to Stall:
+// what the pass found could not be written, and after the key's backoff it is handed
+// out again for that alone, with the cause of this name.
 type Outcome struct {
-	Kind  Kind
-	Delay time.Duration
-	Poll  time.Duration
+	Kind    Kind
+	Delay   time.Duration
+	Poll    time.Duration
+	Restore bool
 }
 
 // Done ends the pass of a key that Get handed out, and schedules the next; what
@@ -39,6 +43,9 @@ func (q *Queue[K]) Done(key K, o Outcome) {
 	came := e.cause
 	e.state, e.cause = idle, none
 	q.running--
+	if q.member != nil {
+		q.opts.Budget.end(&e.permit, q.opts.Counts)
+	}
 	q.settleLocked(e, o, now)
 	if q.closed {
 		return
@@ -53,25 +60,40 @@ func (q *Queue[K]) Done(key K, o Outcome) {
 
 // settleLocked writes the outcome into the idle entry.
 func (q *Queue[K]) settleLocked(e *entry[K], o Outcome, now time.Time) {
-	e.stalled = o.Kind == Stall
 	e.hold, e.until = time.Time{}, time.Time{}
-	if o.Kind != Backoff && o.Kind != Hold {
+	if o.Kind != Defer {
+		e.stalled = o.Kind == Stall
+	}
+	if o.Kind != Backoff && o.Kind != Hold && o.Kind != Defer && !o.Restore {
 		e.failures = 0
 	}
 	if q.closed {
 		return
 	}
 	switch o.Kind {
+	case Defer:
+		e.cause = e.given
+		switch {
+		case o.Delay > 0:
+			q.wakeLocked(e, now.Add(jitter(o.Delay, 0.1)), e.lane.lane())
+		case e.told:
+			q.pushLocked(e, told, now)
+		default:
+			q.pushLocked(e, e.lane.lane(), now)
+		}
 	case Done, Stall:
+		if o.Restore {
+			q.backOffLocked(e, now)
+			e.cause = Restore
+			break
+		}
 		if o.Poll > 0 {
 			q.wakeLocked(e, now.Add(q.poll(e, o.Poll)), Background)
 		}
 	case After:
 		q.wakeLocked(e, now.Add(jitter(o.Delay, 0.1)), Retry)
 	case Backoff:
-		e.failures++
-		e.until = now.Add(q.backoff(e.failures))
-		q.wakeLocked(e, e.until, Retry)
+		q.backOffLocked(e, now)
 	case Hold:
 		e.hold = now.Add(o.Delay)
 		q.wakeLocked(e, e.hold, Retry)
@@ -82,6 +104,12 @@ func (q *Queue[K]) settleLocked(e *entry[K], o Outcome, now time.Time) {
 			q.pushLocked(e, Retry, now)
 		}
 	}
+}
+
+func (q *Queue[K]) backOffLocked(e *entry[K], now time.Time) {
+	e.failures++
+	e.until = now.Add(q.backoff(e.failures))
+	q.wakeLocked(e, e.until, Retry)
 }
 
 // poll jitters the interval by a tenth; the first one of a key is spread over

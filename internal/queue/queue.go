@@ -1,44 +1,9 @@
 package queue
 
 import (
-	"container/heap"
-	"math/rand/v2"
 	"sync"
 	"time"
 )
-
-// Lane says who waits for a key.
-type Lane uint8
-
-const (
-	People     Lane = iota // what people changed, and what follows from it
-	Retry                  // what failed, or asked to be seen again
-	Background             // the initial list, drift polls, a status to put right
-	Lanes                  // how many there are
-)
-
-// String is the lane's name in metrics and logs.
-func (l Lane) String() string { return [...]string{"people", "retry", "background"}[l] }
-
-// Cause says why a key is added. A stronger cause includes the weaker ones.
-type Cause uint8
-
-const (
-	none    Cause = iota
-	Initial       // seen in the first list: low lane
-	Restore       // its status was changed by someone else: low lane, also of a stalled key
-	Event         // something about it changed: waits out backoff and stall
-	Related       // a watched secondary changed: waits out backoff, ends a stall
-	Change        // spec changed, deletion, a person's request: ends backoff and stall
-	Release       // as Change, and a hold does not stop it
-)
-
-func (c Cause) lane() Lane {
-	if c >= Event {
-		return People
-	}
-	return Background
-}
 
 // Options configure a queue. Zero values take the defaults in brackets.
 type Options struct {
@@ -46,7 +11,13 @@ type Options struct {
 	MaxBackoff time.Duration // the longest [5 min]
 	Aging      int           // pops from higher lanes that a lower one waits for at most [16]
 	Burst      int           // changes of one key that run at once, before one a second [5]
+
+	Budget *Budget // admits the passes; its aging stands for the queue's [none]
+	Counts bool    // a pass counts as a call, also one that makes none
 }
+
+// aging is the default of Options.Aging, and a budget's.
+const aging = 16
 
 func (o Options) withDefaults() Options {
 	if o.MinBackoff == 0 {
@@ -56,7 +27,7 @@ func (o Options) withDefaults() Options {
 		o.MaxBackoff = 5 * time.Minute
 	}
 	if o.Aging == 0 {
-		o.Aging = 16
+		o.Aging = aging
 	}
 	if o.Burst == 0 {
 		o.Burst = 5
@@ -74,9 +45,11 @@ type Queue[K comparable] struct {
 	wait    sync.Cond // signalled for each key that becomes ready, and at Close
 	entries map[K]*entry[K]
 	free    []*entry[K]
-	lanes   [Lanes]ring[K]
+	lanes   [rings]ring[K]
 	passed  [Lanes]int // pops from higher lanes since this one was served, while it had keys
 	running int
+	idle    int     // workers that wait
+	member  *member // of the budget; nil: there is none
 	timers  timers[K]
 	timer   *time.Timer // fires when the first of timers is due; nil before the first use
 	closed  bool
@@ -96,10 +69,13 @@ const (
 type entry[K comparable] struct {
 	key      K
 	state    state
-	lane     Lane
+	lane     Lane   // ready: the ring
 	seq      uint32 // of the ring slot that counts; an older slot is stale
 	cause    Cause  // ready: why. running or held back: what came meanwhile
+	given    Cause  // running: why
+	permit   Permit // running: the budget's. Guarded by the budget
 	stalled  bool
+	told     bool // running: only to tell that it waits
 	polled   bool // had its first poll scheduled, which is staggered
 	failures int
 	since    time.Time // ready: since when
@@ -116,6 +92,9 @@ type entry[K comparable] struct {
 func New[K comparable](o Options) *Queue[K] {
 	q := &Queue[K]{opts: o.withDefaults(), entries: map[K]*entry[K]{}}
 	q.wait.L = &q.mu
+	if o.Budget != nil {
+		q.member = o.Budget.join(q.wake)
+	}
 	return q
 }
 
@@ -126,6 +105,9 @@ type Item[K comparable] struct {
 	Lane    Lane
 	Waited  time.Duration // since it became ready
 	Stalled bool          // its last pass ended in a Stall
+
+	Permit *Permit // the budget's, until Done; nil: there is no budget
+	Refuse bool    // the endpoint does not answer: nothing may be called. The pass is to say so, and ends in Defer
 }
 
 // Add queues a key for a cause. It never blocks; after Close it does nothing.
@@ -149,8 +131,10 @@ func (q *Queue[K]) addLocked(e *entry[K], cause Cause, now time.Time) {
 		return
 	case e.state == ready:
 		e.cause = max(e.cause, cause)
-		if cause.lane() < e.lane {
-			q.pushLocked(e, cause.lane(), now)
+		switch l := q.ringOf(cause); {
+		case e.lane == free:
+		case l == free, l < e.lane.lane():
+			q.pushLocked(e, l, now)
 		}
 		return
 	case e.stalled && cause < Related && cause != Restore:
@@ -162,9 +146,15 @@ func (q *Queue[K]) addLocked(e *entry[K], cause Cause, now time.Time) {
 		}
 		return
 	case now.Before(e.until) && cause < Change:
+		if e.stalled {
+			e.cause = max(e.cause, cause) // what is due then is more than a status to put right
+		}
 		return // the retry will see it
 	}
 	if cause >= Change {
+		if now.Before(e.until) {
+			q.unwakeLocked(e) // a change does not wait for the retry
+		}
 		e.failures, e.until = 0, time.Time{}
 	}
 	if cause == Change || cause == Restore { // two writers must not make a hot loop
@@ -175,7 +165,14 @@ func (q *Queue[K]) addLocked(e *entry[K], cause Cause, now time.Time) {
 		}
 	}
 	e.cause = max(e.cause, cause)
-	q.pushLocked(e, cause.lane(), now)
+	q.pushLocked(e, q.ringOf(cause), now)
+}
+
+func (q *Queue[K]) ringOf(c Cause) Lane {
+	if c == Release && q.member != nil {
+		return free
+	}
+	return c.lane()
 }
 
 // floorLocked counts one change and tells when it may run: at once within the
@@ -209,18 +206,59 @@ func (q *Queue[K]) pushLocked(e *entry[K], lane Lane, now time.Time) {
 func (q *Queue[K]) Get() (Item[K], bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	for {
-		if q.closed {
-			return Item[K]{}, false
-		}
-		if e := q.popLocked(); e != nil {
-			it := Item[K]{Key: e.key, Cause: e.cause, Lane: e.lane, Waited: time.Since(e.since), Stalled: e.stalled}
-			e.state, e.cause = running, none
+	for !q.closed {
+		if e := q.nextLocked(); e != nil {
+			it := Item[K]{Key: e.key, Cause: e.cause, Lane: e.lane.lane(), Waited: time.Since(e.since), Stalled: e.stalled}
+			e.state, e.cause, e.given = running, none, e.cause
 			q.running++
+			if q.member != nil {
+				it.Permit, it.Refuse = &e.permit, e.told
+			}
 			return it, true
 		}
+		q.idle++
 		q.wait.Wait()
+		q.idle--
 	}
+	return Item[K]{}, false
+}
+
+// wake lets one worker ask the budget again.
+func (q *Queue[K]) wake() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.wait.Signal()
+}
+
+// nextLocked takes the next key that may go now.
+func (q *Queue[K]) nextLocked() *entry[K] {
+	switch {
+	case q.member == nil:
+		return q.popLocked()
+	case q.lanes[free].live > 0:
+		e := q.lanes[free].pop()
+		e.permit, e.told = Permit{member: q.member}, false
+		return e
+	}
+	ready := q.readyLocked()
+	lane, permit, verdict := q.opts.Budget.admit(q.member, ready, q.lanes[People].live, q.idle > 0)
+	switch {
+	case verdict == refused:
+		return nil
+	case lane == People && q.lanes[told].live > 0 && verdict == admitted:
+		lane = told // which came before
+	}
+	e := q.lanes[lane].pop()
+	e.permit, e.told = permit, verdict == tells
+	return e
+}
+
+// readyLocked counts the keys that wait for a worker.
+func (q *Queue[K]) readyLocked() (ready [Lanes]int) {
+	for l := range q.lanes {
+		ready[Lane(l).lane()] += q.lanes[l].live
+	}
+	return ready
 }
 
 // popLocked takes from the highest lane, unless a lower one has waited its share.
@@ -260,6 +298,9 @@ func (q *Queue[K]) Running(key K) bool {
 func (q *Queue[K]) Close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if q.member != nil && !q.closed {
+		q.opts.Budget.leave(q.member)
+	}
 	q.closed = true
 	if q.timer != nil {
 		q.timer.Stop()
@@ -284,9 +325,7 @@ func (q *Queue[K]) Stats() Stats {
 			s.Waiting++
 		}
 	}
-	for l := range q.lanes {
-		s.Ready[l] = q.lanes[l].live
-	}
+	s.Ready = q.readyLocked()
 	return s
 }
 
@@ -308,63 +347,4 @@ func (q *Queue[K]) forgetLocked(e *entry[K]) {
 	var zero K
 	e.key = zero
 	q.free = append(q.free, e)
-}
-
-// wakeLocked sets the entry's one timer.
-func (q *Queue[K]) wakeLocked(e *entry[K], at time.Time, lane Lane) {
-	e.at, e.wakeLane = at, lane
-	if e.index >= 0 {
-		heap.Fix(&q.timers, e.index)
-	} else {
-		heap.Push(&q.timers, e)
-	}
-	q.armLocked()
-}
-
-func (q *Queue[K]) unwakeLocked(e *entry[K]) {
-	if e.index >= 0 {
-		heap.Remove(&q.timers, e.index)
-	}
-}
-
-func (q *Queue[K]) armLocked() {
-	if len(q.timers) == 0 || q.closed {
-		return
-	}
-	d := time.Until(q.timers[0].at)
-	if q.timer == nil {
-		q.timer = time.AfterFunc(d, q.tick)
-	} else {
-		q.timer.Reset(d)
-	}
-}
-
-// tick makes ready what is due.
-func (q *Queue[K]) tick() {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if q.closed {
-		return
-	}
-	now := time.Now()
-	for len(q.timers) > 0 && !q.timers[0].at.After(now) {
-		e := q.timers[0]
-		if e.wakeLane == Lanes { // kept for its floor alone
-			q.forgetLocked(e)
-			continue
-		}
-		q.pushLocked(e, min(e.wakeLane, laneOf(e.cause)), now)
-	}
-	q.armLocked()
-}
-
-func laneOf(c Cause) Lane {
-	if c == none {
-		return Background
-	}
-	return c.lane()
-}
-
-func jitter(d time.Duration, share float64) time.Duration {
-	return time.Duration(float64(d) * (1 + share*(2*rand.Float64()-1)))
 }

@@ -254,6 +254,33 @@ func TestAStalledKeyIsHandedOutForAStatusToPutRightAndStaysStalled(t *testing.T)
 	})
 }
 
+func TestAStalledKeyWhoseStatusCouldNotBeWrittenComesBackForThatWithBackoff(t *testing.T) {
+	bubble(t, Options{}, func(t *testing.T, q *Queue[string]) {
+		q.Add("a", Change)
+		get(t, q)
+		for _, least := range []time.Duration{800 * time.Millisecond, 1600 * time.Millisecond, 3200 * time.Millisecond} {
+			q.Done("a", Outcome{Kind: Stall, Restore: true})
+			q.Add("a", Event) // no reason to ask the author
+			begin := time.Now()
+			if it, _ := q.Get(); !it.Stalled || it.Cause != Restore {
+				t.Fatalf("handed out as %+v", it)
+			}
+			if d := time.Since(begin); d < least {
+				t.Fatalf("after %v, want at least %v", d, least)
+			}
+		}
+		for _, wakes := range []Cause{Related, Change} {
+			q.Done("a", Outcome{Kind: Stall, Restore: true})
+			q.Add("a", wakes)
+			begin := time.Now()
+			if it, _ := q.Get(); it.Cause != wakes || (wakes == Change) != time.Now().Equal(begin) {
+				t.Fatalf("%v after it was added, handed out as %+v", time.Since(begin), it)
+			}
+		}
+		q.Done("a", Outcome{Kind: Stall})
+	})
+}
+
 func TestAStatusThatTwoWritersFightOverIsPutRightOnceASecondAfterABurst(t *testing.T) {
 	bubble(t, Options{Burst: 3}, func(t *testing.T, q *Queue[string]) {
 		start, passes := time.Now(), 0

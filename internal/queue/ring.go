@@ -39,28 +39,3 @@ func (r *ring[K]) pop() *entry[K] {
 		}
 	}
 }
-
-// timers is a heap of the entries that wait for a time.
-type timers[K comparable] []*entry[K]
-
-func (t timers[K]) Len() int           { return len(t) }
-func (t timers[K]) Less(i, j int) bool { return t[i].at.Before(t[j].at) }
-func (t timers[K]) Swap(i, j int) {
-	t[i], t[j] = t[j], t[i]
-	t[i].index, t[j].index = i, j
-}
-
-func (t *timers[K]) Push(x any) {
-	e := x.(*entry[K])
-	e.index = len(*t)
-	*t = append(*t, e)
-}
-
-func (t *timers[K]) Pop() any {
-	old := *t
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*t = old[:len(old)-1]
-	e.index = -1
-	return e
-}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tetherkube/tether/examples/ticket-controller/commandline"
 	"github.com/tetherkube/tether/fake"
 )
 
@@ -34,9 +35,7 @@ type option struct {
 	set               func(*settings, string) error
 }
 
-func (o option) env() string {
-	return "BOOKING_SERVER_" + strings.ToUpper(strings.ReplaceAll(o.name, "-", "_"))
-}
+func (o option) env() string { return commandline.Variable("BOOKING_SERVER", o.name) }
 
 func duration(name, help string, at func(*settings) *time.Duration) option {
 	return option{name: name, value: "DURATION", help: help, set: func(s *settings, v string) error {
@@ -162,7 +161,7 @@ func parse(args []string, getenv func(string) string) (settings, error) {
 	if err := fs.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return s, err
 	} else if err != nil {
-		errs = append(errs, readable(err))
+		errs = append(errs, commandline.Readable(err))
 	} else if fs.NArg() > 0 {
 		errs = append(errs, fmt.Errorf("%.40q is no flag: there are no arguments beside flags", fs.Arg(0)))
 	}
@@ -180,15 +179,4 @@ func parse(args []string, getenv func(string) string) (settings, error) {
 		}
 	}
 	return s, errors.Join(errs...)
-}
-
-// readable says in this program's way what package flag says in its own.
-func readable(err error) error {
-	if name, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
-		return fmt.Errorf("there is no flag --%.40s", strings.TrimPrefix(name, "-"))
-	}
-	if name, ok := strings.CutPrefix(err.Error(), "flag needs an argument: -"); ok {
-		return fmt.Errorf("--%s: wants a value", strings.TrimPrefix(name, "-"))
-	}
-	return err
 }

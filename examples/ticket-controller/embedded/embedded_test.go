@@ -70,6 +70,10 @@ func TestTheBannerWarnsWhereBookingsMayBeReal(t *testing.T) {
 			t.Errorf("the banner lacks %q", words)
 		}
 	}
+	kept := banner(facts{token: "x", dataDir: "/tmp/d", kept: true})
+	if !strings.Contains(kept, "What is in /tmp/d from before is there again") || strings.Contains(kept, "to-paris") || !strings.Contains(own, "All of it goes") {
+		t.Errorf("with what was kept:\n%s", kept)
+	}
 	if !strings.Contains(given, "may be real") || strings.Contains(given, "Bearer") || strings.Contains(given, "sold out") {
 		t.Errorf("with a booking API of the user's own:\n%s", given)
 	}

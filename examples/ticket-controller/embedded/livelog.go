@@ -72,6 +72,11 @@ func (l *liveLog) write(at time.Time, e line) {
 	fmt.Fprintf(l.out, "%s  %-10s  %-20s  %s%s%s\n", at.Format(time.TimeOnly), e.who, e.what, before, e.text, after)
 }
 
+// warn tells what a person should know.
+func (l *liveLog) warn(text string) {
+	l.write(time.Now(), line{mood: bad, who: "embedded", what: "-", text: text})
+}
+
 // request tells of a request to the API server.
 func (l *liveLog) request(e fake.APIEntry) {
 	for _, one := range ticketLines(e) {

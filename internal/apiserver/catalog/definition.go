@@ -142,7 +142,10 @@ func validateVersions(obj Object, path *field.Path) (errs field.ErrorList) {
 	all := versions(obj)
 	storing, names := 0, map[string]bool{}
 	// Where all versions have one schema, the real server keeps it once.
-	alike := !slices.ContainsFunc(all, func(v Object) bool { return !reflect.DeepEqual(v["schema"], all[0]["schema"]) })
+	alike := same(all, "schema")
+	if len(all) > 0 && same(all, "subresources") {
+		errs = append(errs, validateScale(all[0], field.NewPath("spec", "subresources"))...)
+	}
 	for i, v := range all {
 		at := path.Index(i)
 		name, _ := v["name"].(string)
@@ -155,6 +158,9 @@ func validateVersions(obj Object, path *field.Path) (errs field.ErrorList) {
 		}
 		if v["storage"] == true {
 			storing++
+		}
+		if !same(all, "subresources") {
+			errs = append(errs, validateScale(v, at.Child("subresources"))...)
 		}
 		open, _, _ := unstructured.NestedMap(v, "schema", "openAPIV3Schema") // no map counts as none
 		if open == nil {
@@ -186,6 +192,11 @@ func validateVersions(obj Object, path *field.Path) (errs field.ErrorList) {
 		}
 	}
 	return errs
+}
+
+// same says whether all versions say the same under a key.
+func same(all []Object, key string) bool {
+	return !slices.ContainsFunc(all, func(v Object) bool { return !reflect.DeepEqual(v[key], all[0][key]) })
 }
 
 // Custom makes the resources that a valid definition has the server serve. The
@@ -228,7 +239,10 @@ func custom(definition, version Object) (*Resource, error) {
 	}
 	r.Table = r.GroupResource().String()
 	_, r.Status, _ = unstructured.NestedFieldNoCopy(version, "subresources", "status") // another shape has no status
-	open, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")         // a valid definition has one
+	if r.Scale = scaleOf(version); r.Scale != nil {
+		r.Traits.Validate = r.Scale.validate
+	}
+	open, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema") // a valid definition has one
 	printer, _ := version["additionalPrinterColumns"].([]any)
 	columns, err := table.Custom(printer)
 	if err != nil {

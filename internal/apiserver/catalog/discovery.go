@@ -55,9 +55,11 @@ func (c *Catalog) Resources(group, version string) *metav1.APIResourceList {
 			ShortNames: r.ShortNames, Categories: r.Categories,
 		})
 		for _, sub := range r.subresources() {
-			list.APIResources = append(list.APIResources, metav1.APIResource{
-				Name: r.Plural + "/" + sub.name, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: sub.verbs,
-			})
+			one := metav1.APIResource{Name: r.Plural + "/" + sub.name, Namespaced: r.Namespaced, Kind: r.Kind, Verbs: sub.verbs}
+			if sub.kind != nil {
+				one.Group, one.Version, one.Kind = sub.kind.Group, sub.kind.Version, sub.kind.Kind
+			}
+			list.APIResources = append(list.APIResources, one)
 		}
 	}
 	if list.GroupVersion == "" {
@@ -69,15 +71,24 @@ func (c *Catalog) Resources(group, version string) *metav1.APIResourceList {
 type subresource struct {
 	name  string
 	verbs metav1.Verbs
+	kind  *metav1.GroupVersionKind // nil: the resource's own
 }
 
 func (r *Resource) subresources() []subresource {
 	var subs []subresource
 	if r.Finalize {
-		subs = append(subs, subresource{"finalize", metav1.Verbs{"update"}})
+		subs = append(subs, subresource{"finalize", metav1.Verbs{"update"}, nil})
 	}
 	if r.Status {
-		subs = append(subs, subresource{"status", metav1.Verbs{"get", "patch", "update"}})
+		subs = append(subs, subresource{"status", metav1.Verbs{"get", "patch", "update"}, nil})
+	}
+	if r.Scale != nil {
+		kind := Scales().GVK()
+		subs = append(subs, subresource{
+			"scale",
+			metav1.Verbs{"get", "patch", "update"},
+			&metav1.GroupVersionKind{Group: kind.Group, Version: kind.Version, Kind: kind.Kind},
+		})
 	}
 	return subs
 }
@@ -117,9 +128,11 @@ func (r *Resource) discovery() apidiscovery.APIResourceDiscovery {
 		Verbs: r.Verbs(), ShortNames: r.ShortNames, Categories: r.Categories,
 	}
 	for _, sub := range r.subresources() {
-		d.Subresources = append(d.Subresources, apidiscovery.APISubresourceDiscovery{
-			Subresource: sub.name, ResponseKind: kind, Verbs: sub.verbs,
-		})
+		one := apidiscovery.APISubresourceDiscovery{Subresource: sub.name, ResponseKind: kind, Verbs: sub.verbs}
+		if sub.kind != nil {
+			one.ResponseKind = sub.kind
+		}
+		d.Subresources = append(d.Subresources, one)
 	}
 	return d
 }

@@ -71,6 +71,9 @@ type Resource struct {
 	ShortNames, Categories     []string
 	Namespaced                 bool
 	Status, Finalize, ReadOnly bool
+	// Scale is where its objects have their number of replicas; nil where it has no
+	// scale subresource.
+	Scale *Scale
 	// Table is where its objects are stored; resources that are views of each
 	// other share it.
 	Table string

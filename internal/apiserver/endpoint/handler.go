@@ -170,6 +170,8 @@ func (h *Handler) fits(res *catalog.Resource, x *Exchange) bool {
 		return res.Status
 	case "finalize":
 		return res.Finalize
+	case "scale":
+		return res.Scale != nil
 	}
 	return false
 }

@@ -17,6 +17,13 @@ import (
 
 // object answers one object in the shape that the client takes.
 func (h *Handler) object(x *Exchange, res *catalog.Resource, o *storage.Object, code int) (*Answer, error) {
+	if x.Subresource == "scale" {
+		scale, err := h.Registry.Scale(res, o, x.Verb != "get")
+		if err != nil {
+			return nil, err
+		}
+		return JSON(code, scale), nil
+	}
 	if x.accepted.shape == whole {
 		return raw(code, h.Registry.Encoded(res, o)), nil
 	}

@@ -100,7 +100,7 @@ func (h *Handler) create(x *Exchange, res *catalog.Resource) (*Answer, error) {
 }
 
 func (h *Handler) update(x *Exchange, res *catalog.Resource) (*Answer, error) {
-	media, err := bodyMedia(x.Request, !res.Custom)
+	media, err := bodyMedia(x.Request, !res.Custom || x.Subresource == "scale")
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +112,11 @@ func (h *Handler) update(x *Exchange, res *catalog.Resource) (*Answer, error) {
 		return nil, err
 	}
 	q := h.request(x, res)
-	obj, err := q.Read(media, x.Body)
+	read := q.Read
+	if x.Subresource == "scale" {
+		read = q.ReadScale
+	}
+	obj, err := read(media, x.Body)
 	if err != nil {
 		return nil, err
 	}
@@ -120,8 +124,12 @@ func (h *Handler) update(x *Exchange, res *catalog.Resource) (*Answer, error) {
 	if u.GetName() != x.Name {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("the name of the object (%s) does not match the name on the URL (%s)", u.GetName(), x.Name))
 	}
-	if x.Subresource == "finalize" {
+	switch x.Subresource {
+	case "finalize":
 		result, err := h.Registry.Finalize(q, obj)
+		return h.done(x, res, result, err)
+	case "scale":
+		result, err := h.Registry.UpdateScale(q, obj)
 		return h.done(x, res, result, err)
 	}
 	result, err := h.Registry.Update(q, func(catalog.Object) (catalog.Object, error) {
@@ -153,6 +161,10 @@ func (h *Handler) patch(x *Exchange, res *catalog.Resource) (*Answer, error) {
 	}
 	if err := invalidOptions("PatchOptions", metavalidation.ValidatePatchOptions(&o, types.PatchType(media))); err != nil {
 		return nil, err
+	}
+	if x.Subresource == "scale" {
+		result, err := h.Registry.PatchScale(h.request(x, res), types.PatchType(media), x.Body, o.Force != nil && *o.Force)
+		return h.done(x, res, result, err)
 	}
 	result, err := h.Registry.Patch(h.request(x, res), types.PatchType(media), x.Body, o.Force != nil && *o.Force, h.mayCreate(x))
 	return h.done(x, res, result, err)

@@ -8,7 +8,7 @@ import (
 	"github.com/tetherkube/tether/internal/apiserver/storage"
 )
 
-// bootstrap makes the objects that every cluster has.
+// bootstrap makes the objects that every cluster has, where they are missing.
 func (r *Registry) bootstrap() {
 	for _, name := range []string{metav1.NamespaceSystem, metav1.NamespaceDefault, metav1.NamespacePublic, "kube-node-lease"} {
 		r.plant(r.namespaces(), catalog.Object{"metadata": catalog.Object{"name": name}})
@@ -33,6 +33,9 @@ func (r *Registry) bootstrap() {
 // plant stores an object without asking anybody.
 func (r *Registry) plant(res *catalog.Resource, obj catalog.Object) {
 	u := meta(obj)
+	if r.Store.Get(res.Table, storage.Key{Name: u.GetName()}) != nil {
+		return
+	}
 	u.SetGroupVersionKind(res.GVK())
 	r.fillNew(u)
 	fitted, _, err := res.Model.Fit(obj)

@@ -149,5 +149,8 @@ func storageError(q *Request, err error) error {
 	if errors.Is(err, storage.ErrDropped) {
 		return apierrors.NewGenericServerResponse(404, "", q.Resource.GroupResource(), q.Name, "404 page not found", 0, true)
 	}
+	if errors.As(err, new(*storage.KeepError)) {
+		return apierrors.NewInternalError(err)
+	}
 	return err
 }

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"bytes"
+	"errors"
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -14,6 +15,23 @@ import (
 // committed does what controllers do after a change, before the request that made
 // it is answered: whoever waits for their work need not poll.
 func (r *Registry) committed(res *catalog.Resource, e *storage.Event) {
+	r.control(res, e)
+	if r.owed.CompareAndSwap(true, false) {
+		r.resume()
+	}
+}
+
+// refused notes that something could not be kept: it may have been a controller's
+// work, which nobody would do again.
+func (r *Registry) refused(err error) error {
+	if errors.As(err, new(*storage.KeepError)) {
+		r.owed.Store(true)
+	}
+	return err
+}
+
+// control is what controllers do after one change.
+func (r *Registry) control(res *catalog.Resource, e *storage.Event) {
 	if r.Changed != nil {
 		r.Changed(res, e)
 	}

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -50,17 +51,28 @@ type Options struct {
 type Registry struct {
 	Options
 
+	// owed says that a write failed which may have been a controller's. It is made
+	// up for once one succeeds.
+	owed atomic.Bool
+
 	mu     sync.Mutex // guards what follows
 	random *rand.Rand
 }
 
 // New makes a registry, and the objects that are there from the start.
 func New(o Options) *Registry {
-	r := &Registry{Options: o, random: rand.New(rand.NewPCG(o.Seed, 0x7e7e))} //nolint:gosec // a fake's ids are to be repeatable
+	r := empty(o, 0)
+	r.bootstrap()
+	return r
+}
+
+// empty is a registry without an object. What it makes differs from what one made
+// that went on to a version.
+func empty(o Options, version uint64) *Registry {
+	r := &Registry{Options: o, random: rand.New(rand.NewPCG(o.Seed, 0x7e7e+version))} //nolint:gosec // a fake's ids are to be repeatable
 	for _, res := range o.Catalog.Tables() {
 		o.Store.Make(res.Table)
 	}
-	r.bootstrap()
 	return r
 }
 
@@ -173,17 +185,7 @@ func (r *Registry) encoder(res *catalog.Resource, obj catalog.Object) (storage.E
 			return nil, apierrors.NewInternalError(err)
 		}
 	}
-	u := &unstructured.Unstructured{Object: obj}
-	o := storage.Object{
-		Key: storage.Key{Namespace: u.GetNamespace(), Name: u.GetName()}, UID: string(u.GetUID()), Form: stored,
-		Labels: u.GetLabels(), Fields: stored.Fields(obj),
-	}
-	if len(o.Labels) == 0 {
-		o.Labels = nil
-	}
-	for _, owner := range u.GetOwnerReferences() {
-		o.Owners = append(o.Owners, string(owner.UID))
-	}
+	u, o := meta(obj), described(stored, obj)
 	return func(version uint64) (*storage.Object, error) {
 		made := o
 		made.Version = version
@@ -198,6 +200,22 @@ func (r *Registry) encoder(res *catalog.Resource, obj catalog.Object) (storage.E
 		}
 		return &made, nil
 	}, nil
+}
+
+// described is an object of the version that is stored, without its encoding.
+func described(stored *catalog.Resource, obj catalog.Object) storage.Object {
+	u := meta(obj)
+	o := storage.Object{
+		Key: storage.Key{Namespace: u.GetNamespace(), Name: u.GetName()}, UID: string(u.GetUID()), Form: stored,
+		Labels: u.GetLabels(), Fields: stored.Fields(obj),
+	}
+	if len(o.Labels) == 0 {
+		o.Labels = nil
+	}
+	for _, owner := range u.GetOwnerReferences() {
+		o.Owners = append(o.Owners, string(owner.UID))
+	}
+	return o
 }
 
 // marshal encodes an object with its kind and version first, so that what is
@@ -261,7 +279,7 @@ func (r *Registry) commit(q *Request, old *storage.Object, obj catalog.Object) (
 	key := storage.Key{Namespace: q.Namespace, Name: (&unstructured.Unstructured{Object: obj}).GetName()}
 	o, err := r.Store.Write(q.Resource.Table, key, old, encode)
 	if err != nil {
-		return nil, err
+		return nil, r.refused(err)
 	}
 	change := storage.Modified
 	if old == nil {
@@ -291,7 +309,7 @@ func (r *Registry) remove(q *Request, old *storage.Object, obj catalog.Object) (
 	}
 	o, err := r.Store.Delete(q.Resource.Table, old, encode)
 	if err != nil {
-		return nil, err
+		return nil, r.refused(err)
 	}
 	r.committed(q.Resource, &storage.Event{Change: storage.Deleted, Object: o, Old: old})
 	return o, nil

@@ -6,8 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -105,14 +108,46 @@ func (r *Registry) own(q *Request, old, obj catalog.Object) error {
 	if err != nil {
 		return apierrors.NewInternalError(err)
 	}
-	owned := manager.UpdateNoErrors(meta(old), meta(obj), q.Manager)
+	owned, err := manager.Update(meta(old), meta(obj), q.Manager)
+	if err != nil {
+		// obj is not of the type that its schema says, and is refused when it is
+		// validated, or stays with who owned it. UpdateNoErrors does so too, and says
+		// in the log of the whole process that it should not happen.
+		meta(obj).SetManagedFields(meta(old).GetManagedFields())
+		return nil //nolint:nilerr // as said
+	}
 	if u, ok := owned.(*unstructured.Unstructured); ok && reflect.ValueOf(u.Object).Pointer() != reflect.ValueOf(obj).Pointer() {
 		clear(obj)
 		for k, v := range u.Object {
 			obj[k] = v
 		}
 	}
+	if q.Subresource == "scale" {
+		forgetTimes(meta(obj), q.Subresource)
+	}
 	return nil
+}
+
+// forgetTimes takes the times off what is owned by way of a subresource: the real
+// server loses them between a scale and its object.
+func forgetTimes(u *unstructured.Unstructured, subresource string) {
+	entries := u.GetManagedFields()
+	for i := range entries {
+		if entries[i].Subresource == subresource {
+			entries[i].Time = nil
+		}
+	}
+	// They come in the order of their times, below what is applied.
+	slices.SortStableFunc(entries, func(a, b metav1.ManagedFieldsEntry) int {
+		if c := strings.Compare(string(a.Operation), string(b.Operation)); c != 0 || (a.Time == nil) == (b.Time == nil) {
+			return c
+		}
+		if a.Time == nil {
+			return -1
+		}
+		return 1
+	})
+	u.SetManagedFields(entries)
 }
 
 // upsert creates what an update did not find, where that is allowed.

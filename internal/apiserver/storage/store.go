@@ -3,6 +3,7 @@ package storage
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -26,9 +27,24 @@ type Ref struct {
 	Key
 }
 
+// KeepError is a write that was not carried out because it could not be kept.
+type KeepError struct{ Err error }
+
+// Error says so and why.
+func (e *KeepError) Error() string { return "storage: nothing was changed: " + e.Err.Error() }
+
+// Unwrap is why.
+func (e *KeepError) Unwrap() error { return e.Err }
+
 // Store is tables of objects under one counter. It is safe for concurrent use.
 type Store struct {
 	limit int // events that each table keeps, at least
+
+	// writing is held by who writes, from before an event is made until all see it.
+	// It is taken before mu, so that a writer that waits for what keeps the events
+	// holds up no reader.
+	writing sync.Mutex
+	keep    func(table string, e *Event) error // nil: nothing is kept; guarded by writing
 
 	mu         sync.RWMutex // guards what follows, and every table
 	version    uint64       // of the last change
@@ -42,6 +58,14 @@ func New(limit int) *Store {
 	return &Store{limit: limit, version: 1, tables: map[string]*table{}, uids: map[string]Ref{}, dependents: map[string]map[Ref]struct{}{}}
 }
 
+// Keep has every event from now on given to f, in order, before anybody sees it.
+// Where f fails, nothing is changed, and who writes gets a *KeepError.
+func (s *Store) Keep(f func(table string, e *Event) error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.keep = f
+}
+
 // Version is the version of the last change.
 func (s *Store) Version() uint64 {
 	s.mu.RLock()
@@ -51,6 +75,8 @@ func (s *Store) Version() uint64 {
 
 // Make makes a table, unless it is there. Its history begins now.
 func (s *Store) Make(name string) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.tables[name] == nil {
@@ -60,6 +86,8 @@ func (s *Store) Make(name string) {
 
 // Drop takes a table away with what it has. Cursors end with ErrDropped.
 func (s *Store) Drop(name string) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	t := s.tables[name]
@@ -76,6 +104,8 @@ func (s *Store) Drop(name string) {
 
 // Break ends all cursors of a table with ErrDropped; new ones may begin.
 func (s *Store) Break(name string) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if t := s.tables[name]; t != nil {
@@ -96,6 +126,13 @@ func (s *Store) Get(name string, key Key) *Object {
 		return t.objects[i]
 	}
 	return nil
+}
+
+// Tables are the names of all tables, in order.
+func (s *Store) Tables() []string {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return slices.Sorted(maps.Keys(s.tables))
 }
 
 // Len is the number of objects of a table.
@@ -157,23 +194,29 @@ func (s *Store) Delete(name string, old *Object, encode Encode) (*Object, error)
 	return s.commit(name, old.Key, old, Deleted, encode)
 }
 
+// commit makes an event, has it kept, and then lets it be seen.
 func (s *Store) commit(name string, key Key, old *Object, change Change, encode Encode) (*Object, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	t := s.tables[name]
-	if t == nil {
-		return nil, fmt.Errorf("%w: %s", ErrDropped, name)
-	}
-	i, found := t.find(key)
-	if found != (old != nil) || found && t.objects[i] != old {
-		return nil, ErrChanged
-	}
-	o, err := encode(s.version + 1)
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	version, err := s.expect(name, key, old)
 	if err != nil {
 		return nil, err
 	}
-	s.version++
-	switch change {
+	o, err := encode(version + 1)
+	if err != nil {
+		return nil, err
+	}
+	e := &Event{Change: change, Object: o, Old: old, At: time.Now()}
+	if s.keep != nil {
+		if err := s.keep(name, e); err != nil {
+			return nil, &KeepError{err}
+		}
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = o.Version
+	t := s.tables[name]
+	switch i, _ := t.find(key); change {
 	case Added:
 		t.objects = slices.Insert(t.objects, i, o)
 		s.indexLocked(name, nil, o)
@@ -184,8 +227,50 @@ func (s *Store) commit(name string, key Key, old *Object, change Change, encode 
 		t.objects = slices.Delete(t.objects, i, i+1)
 		s.indexLocked(name, old, nil)
 	}
-	t.appendLocked(&Event{Change: change, Object: o, Old: old, At: time.Now()}, s.limit)
+	t.appendLocked(e, s.limit)
 	return o, nil
+}
+
+// expect says whether old is what is there, and tells the version of the store.
+func (s *Store) expect(name string, key Key, old *Object) (uint64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	t := s.tables[name]
+	if t == nil {
+		return 0, fmt.Errorf("%w: %s", ErrDropped, name)
+	}
+	i, found := t.find(key)
+	if found != (old != nil) || found && t.objects[i] != old {
+		return 0, ErrChanged
+	}
+	return s.version, nil
+}
+
+// Restore fills a table, made and empty, with objects as they were kept. The slice
+// is the store's from then on. Nobody is told of it, and nothing is kept.
+func (s *Store) Restore(name string, objects []*Object) {
+	slices.SortFunc(objects, func(a, b *Object) int { return compareKeys(a.Key, b.Key) })
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tables[name].objects = objects
+	for _, o := range objects {
+		s.indexLocked(name, nil, o)
+	}
+}
+
+// Continue has versions go on after one. Of what was before it, no table has a
+// history. It is called before the first write.
+func (s *Store) Continue(version uint64) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.version = max(s.version, version)
+	for _, t := range s.tables {
+		t.compacted = s.version
+	}
 }
 
 // indexLocked keeps the indexes by UID up to date; old or o may be nil.

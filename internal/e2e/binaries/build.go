@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Set is where the built programs are. They stay there for other processes: a
-// caller writes nothing into the folder.
+// Set is where the programs of a control plane are. They stay there for other
+// processes: a caller writes nothing into the folder.
 type Set struct{ Dir string }
 
 // APIServer is the path of kube-apiserver.
@@ -31,73 +31,87 @@ func (s Set) Kubectl() string { return filepath.Join(s.Dir, "kubectl") }
 // does not have them yet for this recipe and Go version. What it is doing then
 // goes to progress, in lines. It ends early, with ctx's error, when ctx does.
 func Build(ctx context.Context, progress io.Writer) (Set, error) {
-	cache, err := os.UserCacheDir()
-	if err != nil {
-		return Set{}, fmt.Errorf("no place for the built programs: %w (set HOME or XDG_CACHE_HOME)", err)
-	}
-	version, err := goOutput(ctx, "", "env", "GOVERSION")
-	if err != nil {
-		return Set{}, fmt.Errorf("a Go toolchain is needed: %w", err)
-	}
-	return buildIn(ctx, filepath.Join(cache, "tether", "control-plane"), strings.TrimSpace(string(version)), progress, compile)
+	dir, err := collection{
+		name: "control-plane", recipe: recipe, programs: names(programs()), compile: compile,
+	}.build(ctx, progress)
+	return Set{Dir: dir}, err
 }
 
 // compiler makes the programs in the folder out, using work for what it needs
 // meanwhile.
 type compiler func(ctx context.Context, work, out string, progress io.Writer) error
 
+// A collection is the programs that are built and kept together.
+type collection struct {
+	name     string // of its folder in the cache
+	recipe   string // whatever changes here makes another build
+	programs []string
+	compile  compiler
+}
+
+func (c collection) build(ctx context.Context, progress io.Writer) (dir string, err error) {
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		return "", fmt.Errorf("no place for the built programs: %w (set HOME or XDG_CACHE_HOME)", err)
+	}
+	version, err := goOutput(ctx, "", "env", "GOVERSION")
+	if err != nil {
+		return "", fmt.Errorf("a Go toolchain is needed: %w", err)
+	}
+	return c.buildIn(ctx, filepath.Join(cache, "tether", c.name), strings.TrimSpace(string(version)), progress)
+}
+
 // buildIn keeps builds in the folder home, each under a name of its own.
-func buildIn(ctx context.Context, home, goVersion string, progress io.Writer, compile compiler) (Set, error) {
-	key := sha256.Sum256([]byte(recipe))
-	set := Set{Dir: filepath.Join(home, fmt.Sprintf("%s-%s-%x", KubernetesVersion, goVersion, key[:6]))}
-	if set.complete() {
-		return set, nil
+func (c collection) buildIn(ctx context.Context, home, goVersion string, progress io.Writer) (string, error) {
+	key := sha256.Sum256([]byte(c.recipe))
+	dir := filepath.Join(home, fmt.Sprintf("%s-%s-%x", KubernetesVersion, goVersion, key[:6]))
+	if c.completeIn(dir) {
+		return dir, nil
 	}
 	if err := os.MkdirAll(home, 0o755); err != nil {
-		return Set{}, err
+		return "", err
 	}
 	unlock, err := lock(ctx, filepath.Join(home, "lock"), progress)
 	if err != nil {
-		return Set{}, err
+		return "", err
 	}
 	defer unlock()
-	if set.complete() { // another process built while this one waited
-		return set, nil
+	if c.completeIn(dir) { // another process built while this one waited
+		return dir, nil
 	}
 
 	// Whoever holds the lock is alone: what lies here is of a build that was
 	// killed.
 	left, err := filepath.Glob(filepath.Join(home, "unfinished-*"))
 	if err != nil {
-		return Set{}, err
+		return "", err
 	}
 	for _, dir := range left {
 		if err := os.RemoveAll(dir); err != nil {
-			return Set{}, err
+			return "", err
 		}
 	}
 	work, err := os.MkdirTemp(home, "unfinished-*")
 	if err != nil {
-		return Set{}, err
+		return "", err
 	}
 	defer os.RemoveAll(work)
 	out := filepath.Join(work, "bin")
 	if err := os.Mkdir(out, 0o755); err != nil {
-		return Set{}, err
+		return "", err
 	}
-	if err := compile(ctx, work, out, progress); err != nil {
-		return Set{}, fmt.Errorf("building the control plane: %w", err)
+	begin := time.Now()
+	if err := c.compile(ctx, work, out, progress); err != nil {
+		return "", fmt.Errorf("building the %s: %w", c.name, err)
 	}
+	fmt.Fprintf(progress, "built the %s in %s\n", c.name, time.Since(begin).Round(time.Second))
 	// The rename is what makes a build count: never a part of one.
-	if err := os.Rename(out, set.Dir); err != nil {
-		return Set{}, err
-	}
-	return set, nil
+	return dir, os.Rename(out, dir)
 }
 
-func (s Set) complete() bool {
-	for _, p := range programs() {
-		if _, err := os.Stat(filepath.Join(s.Dir, p.name)); err != nil {
+func (c collection) completeIn(dir string) bool {
+	for _, name := range c.programs {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
 			return false
 		}
 	}
@@ -106,34 +120,46 @@ func (s Set) complete() bool {
 
 func compile(ctx context.Context, work, out string, progress io.Writer) error {
 	fmt.Fprintf(progress, "building Kubernetes %s from source, once: this takes some minutes\n", KubernetesVersion)
-	begin := time.Now()
 	if err := writeModule(ctx, work); err != nil {
 		return err
 	}
 	for _, p := range programs() {
-		if err := goBuild(ctx, work, filepath.Join(out, p.name), p, progress); err != nil {
+		if err := goBuild(ctx, work, filepath.Join(out, p.name), linkerFlags(), progress, p); err != nil {
 			return err
 		}
 	}
-	told, err := exec.CommandContext(ctx, filepath.Join(out, "kube-apiserver"), "--version").Output()
+	return checkVersion(ctx, filepath.Join(out, "kube-apiserver"))
+}
+
+// checkVersion asks a program of Kubernetes which release it is.
+func checkVersion(ctx context.Context, program string) error {
+	told, err := exec.CommandContext(ctx, program, "--version").Output()
 	if err != nil {
-		return fmt.Errorf("kube-apiserver --version: %w", err)
+		return fmt.Errorf("%s --version: %w", filepath.Base(program), err)
 	}
 	if want := "Kubernetes " + KubernetesVersion; strings.TrimSpace(string(told)) != want {
-		return fmt.Errorf("kube-apiserver says that it is %q, and not %q", told, want)
+		return fmt.Errorf("%s says that it is %q, and not %q", filepath.Base(program), told, want)
 	}
-	fmt.Fprintf(progress, "built in %s\n", time.Since(begin).Round(time.Second))
 	return nil
 }
 
-// goBuild builds one program, and tells every few seconds how far it is.
-func goBuild(ctx context.Context, work, to string, p program, progress io.Writer) error {
-	cmd := exec.CommandContext(ctx, "go", "build", "-v", "-ldflags", linkerFlags(), "-o", to, p.pkg)
-	cmd.Dir, cmd.Env = work, environment()
-	told := &tally{name: p.name, to: progress, next: time.Now()}
+// goBuild builds one program to a file, or any number of them into a folder that
+// exists, and tells every few seconds how far it is.
+func goBuild(ctx context.Context, work, to, flags string, progress io.Writer, what ...program) error {
+	args := []string{"build", "-v", "-ldflags", flags, "-o", to}
+	for _, p := range what {
+		args = append(args, p.pkg)
+	}
+	return runGo(ctx, work, strings.Join(names(what), ", "), progress, nil, args...)
+}
+
+func runGo(ctx context.Context, work, name string, progress io.Writer, env []string, args ...string) error {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir, cmd.Env = work, append(environment(), env...)
+	told := &tally{name: name, to: progress, next: time.Now()}
 	cmd.Stdout, cmd.Stderr = told, told
 	if err := cmd.Run(); err != nil {
-		return errors.Join(ctx.Err(), fmt.Errorf("go build %s: %w\n%s", p.pkg, err, told.tail()))
+		return errors.Join(ctx.Err(), fmt.Errorf("go %s: %w\n%s", strings.Join(args, " "), err, told.tail()))
 	}
 	return nil
 }

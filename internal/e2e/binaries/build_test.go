@@ -12,6 +12,11 @@ import (
 	"testing"
 )
 
+// some is a collection that is made by compile.
+func some(compile compiler) collection {
+	return collection{name: "control-plane", recipe: recipe, programs: names(programs()), compile: compile}
+}
+
 // fake leaves a file under the name of every program.
 func fake(_ context.Context, _, out string, _ io.Writer) error {
 	for _, p := range programs() {
@@ -33,12 +38,12 @@ func TestManyBuildAtOnceAndOneDoesTheWork(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {
-			set, err := buildIn(t.Context(), home, "go1", io.Discard, counting)
+			set, err := some(counting).buildIn(t.Context(), home, "go1", io.Discard)
 			if err != nil {
 				t.Error(err)
 				return
 			}
-			if _, err := os.Stat(set.Kubectl()); err != nil {
+			if _, err := os.Stat(Set{Dir: set}.Kubectl()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -56,13 +61,13 @@ func TestABuildThatFailsLeavesNothing(t *testing.T) {
 	half := func(_ context.Context, _, out string, _ io.Writer) error {
 		return errors.Join(broken, os.WriteFile(filepath.Join(out, "etcd"), nil, 0o755))
 	}
-	if _, err := buildIn(t.Context(), home, "go1", io.Discard, half); !errors.Is(err, broken) {
+	if _, err := some(half).buildIn(t.Context(), home, "go1", io.Discard); !errors.Is(err, broken) {
 		t.Fatalf("got %v", err)
 	}
 	if left := entries(t, home); left != "lock" {
 		t.Errorf("left behind: %s", left)
 	}
-	if _, err := buildIn(t.Context(), home, "go1", io.Discard, fake); err != nil {
+	if _, err := some(fake).buildIn(t.Context(), home, "go1", io.Discard); err != nil {
 		t.Errorf("the next build: %v", err)
 	}
 }
@@ -73,7 +78,7 @@ func TestWhatAKilledBuildLeftIsRemoved(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(home, "unfinished-1", "bin"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := buildIn(t.Context(), home, "go1", io.Discard, fake); err != nil {
+	if _, err := some(fake).buildIn(t.Context(), home, "go1", io.Discard); err != nil {
 		t.Fatal(err)
 	}
 	if left := entries(t, home); strings.Contains(left, "unfinished") {
@@ -84,16 +89,16 @@ func TestWhatAKilledBuildLeftIsRemoved(t *testing.T) {
 func TestAnotherGoVersionIsAnotherBuild(t *testing.T) {
 	t.Parallel()
 	home := t.TempDir()
-	one, err := buildIn(t.Context(), home, "go1", io.Discard, fake)
+	one, err := some(fake).buildIn(t.Context(), home, "go1", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := buildIn(t.Context(), home, "go2", io.Discard, fake)
+	two, err := some(fake).buildIn(t.Context(), home, "go2", io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if one == two {
-		t.Errorf("both are at %s", one.Dir)
+		t.Errorf("both are at %s", one)
 	}
 }
 

@@ -31,7 +31,7 @@ func lock(ctx context.Context, path string, progress io.Writer) (unlock func(), 
 			return nil, fmt.Errorf("locking %s: %w", path, err)
 		}
 		if !told {
-			fmt.Fprintln(progress, "another process is building the control plane: waiting for it")
+			fmt.Fprintln(progress, "another process is building: waiting for it")
 			told = true
 		}
 		select {

@@ -38,6 +38,14 @@ func programs() []program {
 	}
 }
 
+func names(programs []program) []string {
+	var names []string
+	for _, p := range programs {
+		names = append(names, p.name)
+	}
+	return names
+}
+
 // linkerFlags leave debugging symbols out and tell the programs their version,
 // which they would otherwise give as v0.0.0.
 func linkerFlags() string {

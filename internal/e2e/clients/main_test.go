@@ -3,17 +3,15 @@ package clients
 import (
 	"context"
 	"errors"
-	"flag"
-	"fmt"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"k8s.io/client-go/rest"
 
 	"github.com/tetherkube/tether/fake"
 	"github.com/tetherkube/tether/internal/e2e/controlplane"
+	"github.com/tetherkube/tether/internal/e2e/suite"
 )
 
 // host is an API server that clients are driven against.
@@ -30,19 +28,10 @@ var hosts []host
 // kubectl is the path of a kubectl of the real server's version.
 var kubectl string
 
-func TestMain(m *testing.M) {
-	flag.Parse()
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
+func TestMain(m *testing.M) { os.Exit(suite.Main(m, run)) }
 
 func run(m *testing.M) (code int, err error) {
-	// The first time, the programs are built.
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), suite.Setup)
 	defer cancel()
 	cluster, err := controlplane.Start(ctx, controlplane.Options{})
 	if err != nil {

@@ -17,7 +17,7 @@ spec:
   - name: v1
     served: true
     storage: true
-    subresources: {status: {}}
+    subresources: {status: {}, scale: {specReplicasPath: .spec.size, statusReplicasPath: .status.count}}
     additionalPrinterColumns:
     - {name: Size, type: integer, jsonPath: .spec.size}
     - {name: Phase, type: string, jsonPath: .status.phase, priority: 1}
@@ -42,7 +42,7 @@ spec:
                   type: object
                   required: [key]
                   properties: {key: {type: string, description: What it is called.}, value: {type: string}}
-          status: {type: object, properties: {phase: {type: string}}}
+          status: {type: object, properties: {phase: {type: string}, count: {type: integer}}}
 `
 
 func widget(name, spec string) string {
@@ -57,6 +57,22 @@ var established = []step{
 
 func with(steps ...step) []step {
 	return append(established[:len(established):len(established)], steps...)
+}
+
+func TestScaleDoesTheSame(t *testing.T) {
+	t.Parallel()
+	play(t, with(
+		step{args: "-n $NS apply -f -", input: widget("a", "{size: 1}")},
+		step{args: "-n $NS scale $W/a --replicas=3"},
+		step{args: "-n $NS scale $W/a --replicas=4 --current-replicas=3"},
+		step{args: "-n $NS scale $W/a --replicas=5 --current-replicas=3"},
+		step{args: "-n $NS scale $W/a --replicas=99"},
+		step{args: "-n $NS scale $W/none --replicas=3"},
+		step{args: "-n $NS get $W a --subresource=scale -o yaml"},
+		step{args: "-n $NS get $W a -o yaml --show-managed-fields"},
+		step{args: "-n $NS patch $W a --subresource=scale --type=merge -p '{\"spec\":{\"replicas\":2}}'"},
+		step{args: "-n $NS get $W a"},
+	))
 }
 
 func TestGetShowsTheSame(t *testing.T) {

@@ -27,7 +27,8 @@ func TestMain(m *testing.M) {
 		if err := cmd.Start(); err != nil {
 			panic(err)
 		}
-		select {}
+		// A program in which nothing can come is ended by the runtime.
+		_ = cmd.Wait() // it is killed before
 	default:
 		os.Exit(m.Run())
 	}

@@ -8,6 +8,12 @@
 // the same version on PATH, and its status becomes this program's own. Either
 // way everything is stopped and removed at the end, also when the program that
 // started this one ends.
+//
+//	go -C internal/e2e run ./cluster --nodes 2            # with nodes that run pods
+//
+// With nodes it is a whole cluster: controllers, scheduler, and for each node a
+// kubelet, containerd and kube-proxy on a machine made of namespaces, which wants
+// Linux, root, runc, nft and ip.
 package main
 
 import (
@@ -22,13 +28,15 @@ import (
 
 	"github.com/tetherkube/tether/internal/e2e/binaries"
 	"github.com/tetherkube/tether/internal/e2e/controlplane"
+	"github.com/tetherkube/tether/internal/e2e/realcluster"
 )
 
-const usage = `Usage: cluster [--apply FILE]... [-- COMMAND ARGS...]
+const usage = `Usage: cluster [--nodes N [--image FILE]...] [--apply FILE]... [-- COMMAND ARGS...]
 
 Runs etcd and kube-apiserver %s on loopback, until Ctrl-C or, with a
 COMMAND, for as long as that one runs. The command finds them by KUBECONFIG, and a
-kubectl on PATH; its exit status is passed on.
+kubectl on PATH; its exit status is passed on. With --nodes it is a whole cluster,
+whose nodes run pods, and wants root.
 
 `
 
@@ -39,6 +47,12 @@ func main() {
 		o.apply = append(o.apply, file)
 		return nil
 	})
+	flags.IntVar(&o.nodes, "nodes", 0, "how many `nodes` run pods; 0 is a control plane alone")
+	flags.Func("image", "`FILE` with images, as docker save writes it, to load on every node; may be given more than once", func(file string) error {
+		o.images = append(o.images, file)
+		return nil
+	})
+	flags.BoolVar(&o.short, "short-tolerations", false, "replace the pods of a silent node after some 15 s, instead of six minutes")
 	flags.Usage = func() {
 		fmt.Fprintf(flags.Output(), usage, binaries.KubernetesVersion)
 		flags.PrintDefaults()
@@ -50,6 +64,10 @@ func main() {
 		os.Exit(2)
 	}
 	o.command = flags.Args()
+	if o.nodes == 0 && (len(o.images) > 0 || o.short) || o.nodes < 0 {
+		fmt.Fprintln(os.Stderr, "cluster: --image and --short-tolerations are about nodes: say how many there are by --nodes")
+		os.Exit(2)
+	}
 
 	asked, again := watchForStop()
 	code, err := run(asked, again, o)
@@ -60,8 +78,29 @@ func main() {
 }
 
 type options struct {
+	nodes   int
+	images  []string
+	short   bool
 	apply   []string
 	command []string
+}
+
+// A cluster is a control plane, alone or with nodes.
+type cluster interface {
+	Stop() error
+	Ended(ctx context.Context) error
+	URL() string
+	BinDir() string
+	AdminKubeconfig() (string, error)
+	Kubectl(kubeconfig string) controlplane.Kubectl
+	KubectlEnv(kubeconfig string) []string
+}
+
+func startCluster(ctx context.Context, o options) (cluster, error) {
+	if o.nodes == 0 {
+		return controlplane.Start(ctx, controlplane.Options{})
+	}
+	return realcluster.Start(ctx, realcluster.Options{Nodes: o.nodes, Images: o.images, ShortTolerations: o.short})
 }
 
 // run runs until asked ends, or the command does, and answers with the status to
@@ -70,7 +109,7 @@ func run(asked context.Context, again <-chan os.Signal, o options) (code int, er
 	if err := enterCallersFolder(); err != nil {
 		return 1, err
 	}
-	c, err := controlplane.Start(asked, controlplane.Options{})
+	c, err := startCluster(asked, o)
 	if err != nil {
 		if asked.Err() != nil { // asked to stop while it started: nothing runs, and nothing went wrong
 			return codeOf(asked), nil
@@ -103,7 +142,7 @@ func run(asked context.Context, again <-chan os.Signal, o options) (code int, er
 	if len(o.command) > 0 {
 		return runCommand(ctx, asked, again, o.command, c.BinDir(), c.KubectlEnv(kubeconfig))
 	}
-	explain(os.Stdout, c, kubeconfig)
+	explain(os.Stdout, c, o.nodes, kubeconfig)
 	<-ctx.Done()
 	if asked.Err() == nil {
 		return 1, context.Cause(ctx)
@@ -111,15 +150,19 @@ func run(asked context.Context, again <-chan os.Signal, o options) (code int, er
 	return codeOf(asked), nil
 }
 
-func explain(w io.Writer, c *controlplane.ControlPlane, kubeconfig string) {
-	fmt.Fprintf(w, `A Kubernetes %s control plane runs at %s: etcd and kube-apiserver, no nodes.
+func explain(w io.Writer, c cluster, nodes int, kubeconfig string) {
+	what := "control plane runs at " + c.URL() + ": etcd and kube-apiserver, no nodes"
+	if nodes > 0 {
+		what = fmt.Sprintf("cluster runs at %s, with %d nodes", c.URL(), nodes)
+	}
+	fmt.Fprintf(w, `A Kubernetes %s %s.
 
   export KUBECONFIG=%s
   export PATH=%s:$PATH
   kubectl get namespaces
 
 Ctrl-C stops it and leaves nothing behind.
-`, binaries.KubernetesVersion, c.URL(), quote(kubeconfig), quote(c.BinDir()))
+`, binaries.KubernetesVersion, what, quote(kubeconfig), quote(c.BinDir()))
 }
 
 // quote makes s one word for a shell.

@@ -310,11 +310,12 @@ func TestWhatAnExternalForgetsOrMustNotDoIsNamed(t *testing.T) {
 		says   string
 	}{
 		"no State":     {func(_ *Gadget, o tether.Observation) tether.Observation { o.State = 0; return o }, "the External's answer to create has no State; set one"},
+		"Absent":       {func(_ *Gadget, o tether.Observation) tether.Observation { o.State = tether.Absent; return o }, "the External's answer to create is Absent, and no error"},
 		"no Reference": {func(_ *Gadget, o tether.Observation) tether.Observation { o.Reference = ""; return o }, "the External's answer to create has no Reference"},
 		"an edit": {func(g *Gadget, o tether.Observation) tether.Observation {
 			g.Labels = map[string]string{"a": "b"}
 			return o
-		}, "the External changed metadata.labels of its copy"},
+		}, "metadata.labels was changed in the pass's own copy"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -2,13 +2,10 @@ package contract
 
 import (
 	"context"
-	"flag"
-	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -17,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/tetherkube/tether/internal/e2e/controlplane"
+	"github.com/tetherkube/tether/internal/e2e/suite"
 )
 
 // cluster is the control plane that all tests share, each in a namespace of its own.
@@ -26,32 +24,18 @@ var cluster *controlplane.ControlPlane
 var admin dynamic.Interface
 
 func TestMain(m *testing.M) {
-	flag.Parse()
-	manyAtOnce()
-	code, err := run(m)
-	if err == nil && code == 0 {
-		err = goleak.Find()
-	}
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		code = 1
-	}
-	os.Exit(code)
-}
-
-// manyAtOnce lets more tests run side by side than there are processors, unless
-// the command line says how many: most of a test's time is spent in waiting.
-func manyAtOnce() {
-	given := false
-	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
-	if !given {
-		_ = flag.Set("test.parallel", "12") // it exists, and takes a number
-	}
+	os.Exit(suite.Main(m, func(m *testing.M) (int, error) {
+		suite.ManyAtOnce(12)
+		code, err := run(m)
+		if err == nil && code == 0 {
+			err = goleak.Find()
+		}
+		return code, err
+	}))
 }
 
 func run(m *testing.M) (code int, err error) {
-	// The first time, the programs are built.
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Minute)
+	ctx, cancel := context.WithTimeout(context.Background(), suite.Setup)
 	defer cancel()
 	cluster, err = controlplane.Start(ctx, controlplane.Options{Audit: true})
 	if err != nil {

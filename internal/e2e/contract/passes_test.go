@@ -317,6 +317,7 @@ func TestAnEditOutsideStatusHasNoEffectAndIsAnsweredWithItsPath(t *testing.T) {
 		"labels":                    {"metadata.labels", func(g *Gadget) { g.Labels = map[string]string{"a": "b"} }},
 		"finalizers":                {"metadata.finalizers", func(g *Gadget) { g.Finalizers = append(g.Finalizers, "example.com/mine") }},
 		"spec beside a status":      {"spec.color", func(g *Gadget) { g.Spec.Color, g.Status.Note = "red", "painted" }},
+		"spec alone":                {"spec.color", func(g *Gadget) { g.Spec.Color = "red" }},
 		"deep in spec, with status": {"spec.parts", func(g *Gadget) { g.Spec.Parts[0], g.Status.Note = "wing", "built" }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -327,7 +328,7 @@ func TestAnEditOutsideStatusHasNoEffectAndIsAnsweredWithItsPath(t *testing.T) {
 			}})
 			r.gadget(t, "one", `{"spec":{"color":"blue","parts":["wheel"]}}`)
 			g := r.await(t, "one", "stalled", is("Stalled", metav1.ConditionTrue, "EditOutsideStatus"))
-			if want := "the reconciler changed " + c.path + " of its copy, which has no effect; change it with a Client"; condition(g, "Stalled").Message != want {
+			if want := c.path + " was changed in the pass's own copy of the object, which has no effect; change it with a Client"; condition(g, "Stalled").Message != want {
 				t.Errorf("the condition says %q", condition(g, "Stalled").Message)
 			}
 			if g.Labels != nil || g.Finalizers != nil || g.Spec.Color != "blue" || g.Spec.Parts[0] != "wheel" {

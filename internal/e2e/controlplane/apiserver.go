@@ -32,7 +32,7 @@ func (c *ControlPlane) StartAPIServer(ctx context.Context) error {
 		c.audit.restarted()
 		stdout = c.audit
 	}
-	apiServer, err := process.Start(process.Options{
+	apiServer, err := c.startProcess(process.Options{
 		Path: c.programs.APIServer(), Args: append(args, c.options.APIServerArgs...),
 		Dir: c.dir, Stdout: stdout, KeepLines: 2000,
 	})
@@ -74,22 +74,22 @@ func (c *ControlPlane) apiServerArgs() ([]string, error) {
 	file := func(name string) string { return filepath.Join(c.dir, name) }
 	args := []string{
 		"--etcd-servers=" + loopbackURL("http", c.etcdPort),
-		"--bind-address=127.0.0.1",
 		"--secure-port=" + strconv.Itoa(c.securePort),
-		// Nobody reaches this server through the Service `kubernetes`, whose
-		// endpoints may not be on loopback.
-		"--endpoint-reconciler-type=none",
 		"--tls-cert-file=" + file(servingCertFile), "--tls-private-key-file=" + file(servingKeyFile),
 		"--client-ca-file=" + file(caFile),
 		"--cert-dir=" + file("certs"),
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-signing-key-file=" + file(accountKeyFile),
 		"--service-account-key-file=" + file(accountPublicFile),
-		"--authorization-mode=RBAC",
 		"--service-cluster-ip-range=10.96.0.0/24",
 		"--allow-privileged=true",
 		"--profiling=false",
 	}
+	reach, err := c.reachArgs()
+	if err != nil {
+		return nil, err
+	}
+	args = append(args, reach...)
 	if c.audit != nil {
 		if err := os.WriteFile(file("audit-policy.yaml"), []byte(auditPolicy), 0o600); err != nil {
 			return nil, err

@@ -29,7 +29,8 @@ type Request struct {
 	UserAgent  string    `json:"userAgent"`
 	ReceivedAt time.Time `json:"requestReceivedTimestamp"`
 	User       struct {
-		Name string `json:"username"`
+		Name  string              `json:"username"`
+		Extra map[string][]string `json:"extra"` // of a token: its id, among other things
 	} `json:"user"`
 	Object struct { // empty where no resource was meant
 		Group       string `json:"apiGroup"`

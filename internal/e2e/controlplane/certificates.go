@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"math/big"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"time"
@@ -36,7 +37,8 @@ type authority struct {
 }
 
 // newAuthority makes an authority and leaves in dir what the API server reads.
-func newAuthority(dir string) (*authority, error) {
+// Its API server is known by the addresses too that are valid.
+func newAuthority(dir string, addresses ...netip.Addr) (*authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -51,13 +53,10 @@ func newAuthority(dir string) (*authority, error) {
 	if a.cert, err = x509.ParseCertificate(der); err != nil {
 		return nil, err
 	}
-	admin := certificate("admin")
-	admin.Subject.Organization = []string{"system:masters"}
-	admin.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
-	if a.adminCert, a.adminKey, err = a.sign(admin); err != nil {
+	if a.adminCert, a.adminKey, err = a.client("admin", "system:masters"); err != nil {
 		return nil, err
 	}
-	servingCert, servingKey, err := a.serving()
+	servingCert, servingKey, err := a.serving(addresses...)
 	if err != nil {
 		return nil, err
 	}
@@ -93,10 +92,24 @@ func (c *ControlPlane) CAPool() *x509.CertPool {
 	return pool
 }
 
-func (a *authority) serving() (cert, key []byte, err error) {
+// client is for one user of some groups.
+func (a *authority) client(user string, groups ...string) (cert, key []byte, err error) {
+	t := certificate(user)
+	t.Subject.Organization = groups
+	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	return a.sign(t)
+}
+
+// serving is for a server on loopback, and on those addresses that are valid.
+func (a *authority) serving(addresses ...netip.Addr) (cert, key []byte, err error) {
 	t := certificate("kube-apiserver")
 	t.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	t.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	t.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv4(10, 96, 0, 1)} // the second is the Service `kubernetes`
+	for _, address := range addresses {
+		if address.IsValid() {
+			t.IPAddresses = append(t.IPAddresses, address.AsSlice())
+		}
+	}
 	t.DNSNames = []string{"localhost", "kubernetes.default.svc"}
 	return a.sign(t)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,7 +16,9 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tetherkube/tether/internal/e2e/binaries"
+	"github.com/tetherkube/tether/internal/e2e/machine"
 	"github.com/tetherkube/tether/internal/e2e/process"
+	"github.com/tetherkube/tether/internal/e2e/proxy"
 )
 
 // Options say how to run it. The zero value works.
@@ -27,6 +30,13 @@ type Options struct {
 	// APIServerArgs are added to kube-apiserver's own, after them, so that they
 	// win where a flag is given twice.
 	APIServerArgs []string
+	// Dir is a folder to make, for everything that is written. Stop removes it.
+	// [a temporary one]
+	Dir string
+	// Machine is where it runs, for nodes that reach it at Address. Clients here
+	// go on to reach it on loopback. [here, on loopback alone]
+	Machine *machine.Machine
+	Address netip.Addr
 }
 
 // ControlPlane is one that runs. Its methods may be called concurrently, but
@@ -39,6 +49,8 @@ type ControlPlane struct {
 	etcdPort   int
 	securePort int
 	audit      *Audit
+	entrance   *proxy.TCP // on loopback, to the Machine; nil without one
+	closing    sync.Once  // of the entrance
 
 	// mu guards what follows.
 	mu        sync.Mutex
@@ -70,7 +82,12 @@ func Start(ctx context.Context, o Options) (*ControlPlane, error) {
 }
 
 func start(ctx context.Context, o Options, programs binaries.Set) (_ *ControlPlane, err error) {
-	dir, err := os.MkdirTemp("", "control-plane-*") // nobody but this user may enter
+	dir := o.Dir // nobody but this user may enter either
+	if dir == "" {
+		dir, err = os.MkdirTemp("", "control-plane-*")
+	} else {
+		err = os.Mkdir(dir, 0o700)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -80,7 +97,7 @@ func start(ctx context.Context, o Options, programs binaries.Set) (_ *ControlPla
 			err = errors.Join(err, c.Stop())
 		}
 	}()
-	if c.authority, err = newAuthority(dir); err != nil {
+	if c.authority, err = newAuthority(dir, o.Address); err != nil {
 		return nil, err
 	}
 	ports, err := freePorts(3)
@@ -88,6 +105,11 @@ func start(ctx context.Context, o Options, programs binaries.Set) (_ *ControlPla
 		return nil, err
 	}
 	c.etcdPort, c.securePort = ports[0], ports[1]
+	if o.Machine != nil {
+		if err := c.openEntrance(); err != nil {
+			return nil, err
+		}
+	}
 	if o.Audit {
 		c.audit = newAudit()
 	}
@@ -102,7 +124,7 @@ func start(ctx context.Context, o Options, programs binaries.Set) (_ *ControlPla
 
 func (c *ControlPlane) startEtcd(peerPort int) error {
 	peer, client := loopbackURL("http", peerPort), loopbackURL("http", c.etcdPort)
-	etcd, err := process.Start(process.Options{
+	etcd, err := c.startProcess(process.Options{
 		Path: c.programs.Etcd(),
 		Args: []string{
 			"--data-dir=" + filepath.Join(c.dir, "etcd"),
@@ -134,6 +156,9 @@ func (c *ControlPlane) Stop() error {
 	err := c.StopAPIServer()
 	if etcd != nil {
 		err = errors.Join(err, etcd.Stop(5*time.Second))
+	}
+	if c.entrance != nil {
+		c.closing.Do(func() { err = errors.Join(err, c.entrance.Close()) })
 	}
 	return errors.Join(err, os.RemoveAll(c.dir))
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -29,6 +28,12 @@ type Options struct {
 	// KeepLines is how many lines the log keeps at least; older ones are
 	// dropped. [20,000]
 	KeepLines int
+	// Enter, where there is one, runs on the thread that starts the program, and
+	// that runs nothing else any more: what it does to the thread, such as
+	// entering a namespace, holds for the program alone.
+	Enter func() error
+	// Attributes, where there are any, change how the program is started.
+	Attributes func(*syscall.SysProcAttr)
 }
 
 // Process is a program that was started. All methods may be called from any
@@ -55,16 +60,23 @@ func Start(o Options) (*Process, error) {
 		p.cmd.Stdout = o.Stdout
 	}
 	p.cmd.SysProcAttr = attributes()
+	if o.Attributes != nil {
+		o.Attributes(p.cmd.SysProcAttr)
+	}
 	// What it leaves running may hold its output open for longer than it lives.
 	p.cmd.WaitDelay = 5 * time.Second
 
 	started := make(chan error)
-	go func() {
-		// The kernel sends the death signal when the *thread* that started the
-		// process ends. This one belongs to the goroutine until the process is
-		// gone.
-		runtime.LockOSThread()
-		err := p.cmd.Start()
+	// The kernel sends the death signal when the *thread* that started the process
+	// ends. This one is there until the process is gone.
+	go OnThread(func() {
+		var err error
+		if o.Enter != nil {
+			err = o.Enter()
+		}
+		if err == nil {
+			err = p.cmd.Start()
+		}
 		started <- err
 		if err != nil {
 			return
@@ -72,12 +84,15 @@ func Start(o Options) (*Process, error) {
 		p.err = p.cmd.Wait()
 		p.log.end()
 		close(p.ended)
-	}()
+	})
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("starting %s: %w", p.name, err)
 	}
 	return p, nil
 }
+
+// Name is that of the program.
+func (p *Process) Name() string { return p.name }
 
 // Pid is the process's id.
 func (p *Process) Pid() int { return p.cmd.Process.Pid }

@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 	case "deaf":
 		signal.Ignore(syscall.SIGTERM)
 		fmt.Println("ready")
-		select {}
+		untilKilled()
 	case "parent":
 		p, err := start("deaf")
 		if err != nil {
@@ -40,9 +40,13 @@ func TestMain(m *testing.M) {
 			panic(err)
 		}
 		fmt.Println("child", p.Pid())
-		select {}
+		untilKilled()
 	}
 }
+
+// untilKilled waits for something that comes, since the runtime ends a program in
+// which nothing can come.
+func untilKilled() { <-time.After(time.Hour) }
 
 func start(what string) (*Process, error) {
 	return Start(Options{Path: os.Args[0], Env: append(os.Environ(), "PROCESS_TEST="+what)})

@@ -126,8 +126,9 @@ func (p *HTTP) LagWatches() (flow func()) {
 	return sync.OnceFunc(func() { close(lag) })
 }
 
-// pass waits until watches may tell what they have, or ctx ends.
-func (p *HTTP) pass(ctx context.Context) {
+// pass waits until watches may tell what they have. It is an error where ctx, the
+// watch's own, has ended.
+func (p *HTTP) pass(ctx context.Context) error {
 	p.mu.Lock()
 	flow := p.flow
 	p.mu.Unlock()
@@ -135,6 +136,7 @@ func (p *HTTP) pass(ctx context.Context) {
 	case <-flow:
 	case <-ctx.Done():
 	}
+	return ctx.Err()
 }
 
 // Close ends the proxy and every connection.
@@ -230,7 +232,7 @@ func (p *HTTP) after(res *http.Response) error {
 		res.Body = &stream{
 			ReadCloser: res.Body,
 			told:       func(status int) { p.options.Journal.note(func() { e.Told = status }) },
-			pass:       func() { p.pass(ctx) },
+			pass:       func() error { return p.pass(ctx) },
 		}
 	}
 	v := p.options.Journal.waitAt(After, e, ctx.Done())

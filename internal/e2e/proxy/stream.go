@@ -11,13 +11,17 @@ type stream struct {
 	io.ReadCloser
 	line []byte // the event that has not ended yet
 	told func(status int)
-	pass func() // returns when events pass
+	pass func() error // returns when events pass, or why they no longer may
 }
 
 // Read passes what comes, when it may pass, and looks at each line that has ended.
 func (s *stream) Read(p []byte) (int, error) {
 	n, err := s.ReadCloser.Read(p)
-	s.pass()
+	// The server may notice the cut before the connection to it is closed, and end
+	// its answer: what the client sees is a cut all the same.
+	if cut := s.pass(); cut != nil {
+		err = cut
+	}
 	for rest := p[:n]; len(rest) > 0; {
 		part, after, ended := bytes.Cut(rest, []byte("\n"))
 		s.line, rest = append(s.line, part...), after

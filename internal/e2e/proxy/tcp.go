@@ -12,7 +12,7 @@ import (
 // concurrently.
 type TCP struct {
 	listener net.Listener
-	target   string
+	dial     func() (net.Conn, error)
 	done     sync.WaitGroup
 
 	// mu guards what follows.
@@ -25,11 +25,21 @@ type TCP struct {
 // ListenTCP starts a proxy in front of the target, a host and a port. It owes a
 // Close.
 func ListenTCP(target string) (*TCP, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	p, err := ListenTCPTo(func() (net.Conn, error) { return net.Dial("tcp", target) })
 	if err != nil {
 		return nil, fmt.Errorf("a proxy in front of %s: %w", target, err)
 	}
-	p := &TCP{listener: l, target: target, conns: map[net.Conn]struct{}{}, flows: make(chan struct{})}
+	return p, nil
+}
+
+// ListenTCPTo is as ListenTCP, in front of whatever dial connects to. Dial may be
+// called concurrently.
+func ListenTCPTo(dial func() (net.Conn, error)) (*TCP, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	p := &TCP{listener: l, dial: dial, conns: map[net.Conn]struct{}{}, flows: make(chan struct{})}
 	close(p.flows)
 	p.done.Go(p.accept)
 	return p, nil
@@ -137,7 +147,7 @@ func (p *TCP) forget(c net.Conn) {
 
 func (p *TCP) pass(client net.Conn) {
 	defer p.forget(client)
-	server, err := net.Dial("tcp", p.target)
+	server, err := p.dial()
 	if err != nil {
 		return // the client sees its connection close, as it would without a proxy
 	}

@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -34,13 +35,57 @@ func command(t *testing.T, n int) string {
 	return strings.TrimSpace(block)
 }
 
-// The first command goes on until Ctrl-C; told to end once the tickets are booked,
-// it must show them.
+// user is the environment of someone who has Go and no cluster.
+func user(ctx context.Context, t *testing.T) []string {
+	t.Helper()
+	env := []string{"HOME=" + t.TempDir(), "TMPDIR=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
+	for _, name := range []string{"GOCACHE", "GOMODCACHE", "GOPATH", "GOPROXY", "GOSUMDB", "GOTOOLCHAIN"} {
+		out, err := exec.CommandContext(ctx, "go", "env", name).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		env = append(env, name+"="+strings.TrimSpace(string(out)))
+	}
+	return env
+}
+
+// The first command goes on until Ctrl-C, which reaches all that a terminal runs.
 func TestTheFirstCommandBooksTheSamples(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute) // it has to be compiled
+	defer cancel()
+	p, err := process.Start(process.Options{Path: "sh", Args: []string{"-c", command(t, 1)}, Dir: repository, Env: user(ctx, t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = syscall.Kill(-p.Pid(), syscall.SIGKILL) }) // the group may have ended
+	for _, words := range [][]string{
+		{"EMBEDDED FAKE, not a cluster"},
+		{"kubectl delete ticket two-to-tokyo"},
+		{"Ctrl-C ends it"},
+		{"to-new-york", "Ready: confirmed"},
+		{"two-to-tokyo", "Ready: confirmed"},
+		{"to-paris", "SoldOut"},
+	} {
+		if _, _, err := p.WaitForLine(ctx, 0, words...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := syscall.Kill(-p.Pid(), syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	if exit, err := p.Wait(ctx); err != nil || exit.Signal != 0 && exit.Signal != syscall.SIGINT {
+		t.Errorf("it ended with %+v, %v", exit, err)
+	}
+}
+
+// The command with a real API server goes on until Ctrl-C; told to end once the
+// tickets are booked, it must show them.
+func TestTheCommandWithARealServerBooksTheSamples(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Minute) // it may have to build the servers
 	defer cancel()
-	cmd := exec.CommandContext(ctx, "sh", "-c", command(t, 1))
+	cmd := exec.CommandContext(ctx, "sh", "-c", command(t, 4))
 	cmd.Dir, cmd.Env = repository, append(os.Environ(), "TRY_ONCE=1")
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -1,10 +1,12 @@
-// Command generate makes what is made from the Go types of the Ticket: the deep
-// copies beside them and the CustomResourceDefinition.
+// Command generate makes what is made from the Go types of the Ticket and from the
+// operator's manifests: the deep copies beside the types, the
+// CustomResourceDefinition, install.yaml, and what the Operator Lifecycle Manager reads.
 //
 //	go -C internal/tools run ./generate          # write them
 //	go -C internal/tools run ./generate -check   # fail where one is stale
 //
-// The generator is the controller-gen that this module's go.mod pins.
+// The generators are the controller-gen and the kustomize that this module's go.mod
+// pins.
 package main
 
 import (
@@ -13,6 +15,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -21,14 +24,20 @@ import (
 	"strings"
 )
 
-// api is the package that everything is generated from, and outputs are the
-// files that come of it, by the names that the generator gives them. Paths are
-// relative to the repository's root.
-const api = "examples/ticket-controller/api/v1"
+// api is the package that the definition is generated from, deploy the folder of the
+// manifests, and outputs are the files that come of them, by the names that the
+// generators give them. Paths are relative to the repository's root.
+const (
+	api    = "examples/ticket-controller/api/v1"
+	deploy = "examples/ticket-controller/deploy"
+)
+
+const madeDefinition, madeInstall = "flights.com_tickets.yaml", "install.yaml"
 
 var outputs = map[string]string{
 	"zz_generated.deepcopy.go": api + "/zz_generated.deepcopy.go",
-	"flights.com_tickets.yaml": "examples/ticket-controller/deploy/crd.yaml",
+	madeDefinition:             deploy + "/crd.yaml",
+	madeInstall:                deploy + "/install.yaml",
 }
 
 func main() {
@@ -56,11 +65,19 @@ func run(ctx context.Context, check bool) error {
 	if err := controllerGen(ctx, root, made); err != nil {
 		return err
 	}
-	return settle(root, made, check)
+	if err := install(root, made); err != nil {
+		return err
+	}
+	all, err := bundle(root, made)
+	if err != nil {
+		return err
+	}
+	maps.Copy(all, outputs)
+	return settle(root, made, all, check)
 }
 
 // settle writes what was made to where it belongs, or only compares.
-func settle(root, made string, check bool) error {
+func settle(root, made string, outputs map[string]string, check bool) error {
 	var stale []string
 	for name, path := range outputs {
 		want, err := os.ReadFile(filepath.Join(made, name))
@@ -75,6 +92,9 @@ func settle(root, made string, check bool) error {
 		case check:
 			stale = append(stale, path)
 		default:
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(root, path)), 0o755); err != nil {
+				return err
+			}
 			if err := os.WriteFile(filepath.Join(root, path), want, 0o644); err != nil {
 				return err
 			}

@@ -26,10 +26,10 @@ func setup(t *testing.T) (root, made string) {
 func TestWhatWasWrittenIsUpToDate(t *testing.T) {
 	t.Parallel()
 	root, made := setup(t)
-	if err := settle(root, made, false); err != nil {
+	if err := settle(root, made, outputs, false); err != nil {
 		t.Fatal(err)
 	}
-	if err := settle(root, made, true); err != nil {
+	if err := settle(root, made, outputs, true); err != nil {
 		t.Error(err)
 	}
 }
@@ -37,14 +37,14 @@ func TestWhatWasWrittenIsUpToDate(t *testing.T) {
 func TestAStaleFileIsNamedAndLeftAsItIs(t *testing.T) {
 	t.Parallel()
 	root, made := setup(t)
-	if err := settle(root, made, false); err != nil {
+	if err := settle(root, made, outputs, false); err != nil {
 		t.Fatal(err)
 	}
 	crd := outputs["flights.com_tickets.yaml"]
 	if err := os.WriteFile(filepath.Join(root, crd), []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	err := settle(root, made, true)
+	err := settle(root, made, outputs, true)
 	if err == nil || !strings.Contains(err.Error(), crd) || strings.Contains(err.Error(), "deepcopy") {
 		t.Errorf("%v", err)
 	}
@@ -56,7 +56,7 @@ func TestAStaleFileIsNamedAndLeftAsItIs(t *testing.T) {
 func TestAMissingFileIsStale(t *testing.T) {
 	t.Parallel()
 	root, made := setup(t)
-	if err := settle(root, made, true); err == nil || !strings.Contains(err.Error(), "deepcopy") {
+	if err := settle(root, made, outputs, true); err == nil || !strings.Contains(err.Error(), "deepcopy") {
 		t.Errorf("%v", err)
 	}
 }
@@ -67,7 +67,7 @@ func TestTheGeneratorMustMakeEverything(t *testing.T) {
 	if err := os.Remove(filepath.Join(made, "zz_generated.deepcopy.go")); err != nil {
 		t.Fatal(err)
 	}
-	if err := settle(root, made, false); err == nil || !strings.Contains(err.Error(), "zz_generated.deepcopy.go") {
+	if err := settle(root, made, outputs, false); err == nil || !strings.Contains(err.Error(), "zz_generated.deepcopy.go") {
 		t.Errorf("%v", err)
 	}
 }

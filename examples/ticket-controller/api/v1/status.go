@@ -33,7 +33,8 @@ type TicketStatus struct {
 	RecordLocator string `json:"recordLocator,omitempty"`
 
 	// state is how the booking stands at the airline: pending, confirmed,
-	// cancelled, failed or flown. Others may come; read them as unknown.
+	// cancelled, failed or flown, or not-found where the airline does not
+	// know it any more. Others may come; read them as unknown.
 	// +optional
 	// +kubebuilder:validation:MaxLength=64
 	State BookingState `json:"state,omitempty"`
@@ -73,6 +74,9 @@ const (
 	BookingCancelled BookingState = "cancelled"
 	BookingFailed    BookingState = "failed"
 	BookingFlown     BookingState = "flown"
+
+	// BookingNotFound is a booking that stood, and that the airline does not know.
+	BookingNotFound BookingState = "not-found"
 )
 
 // Flight is one scheduled flight.

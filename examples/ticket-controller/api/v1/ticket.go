@@ -60,6 +60,7 @@ type TicketSpec struct {
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=3
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z]{3}$')",message="from must be an airport's three-letter IATA code in capitals, such as ICN"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="from cannot change: another route is another ticket. Create a new Ticket, and delete this one to cancel it"
 	From string `json:"from"`
 
@@ -69,6 +70,7 @@ type TicketSpec struct {
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=3
 	// +kubebuilder:validation:Pattern=`^[A-Z]{3}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Z]{3}$')",message="to must be an airport's three-letter IATA code in capitals, such as JFK"
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="to cannot change: another route is another ticket. Create a new Ticket, and delete this one to cancel it"
 	To string `json:"to"`
 
@@ -88,6 +90,7 @@ type TicketSpec struct {
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=7
 	// +kubebuilder:validation:Pattern=`^([A-Z][A-Z0-9]|[0-9][A-Z])[0-9]{1,4}[A-Z]?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^([A-Z][A-Z0-9]|[0-9][A-Z])[0-9]{1,4}[A-Z]?$')",message="flightNumber must be an airline's code and a number without a space, such as KE81"
 	FlightNumber string `json:"flightNumber,omitempty"`
 
 	// cabin is the class of travel: economy, premium, business or first. A
@@ -203,6 +206,7 @@ type Contact struct {
 	// +kubebuilder:validation:MinLength=7
 	// +kubebuilder:validation:MaxLength=16
 	// +kubebuilder:validation:Pattern=`^\+[1-9][0-9]{5,14}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[+][1-9][0-9]{5,14}$')",message="phone must begin with + and the country code and have no spaces, such as +82212345678"
 	Phone string `json:"phone,omitempty"`
 }
 
@@ -213,6 +217,7 @@ type Passenger struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^\S(.*\S)?$`
+	// +kubebuilder:validation:XValidation:rule="self == self.trim()",message="givenName must not begin or end with a space"
 	GivenName string `json:"givenName"`
 
 	// familyName is the passenger's family name, as the travel document has
@@ -221,6 +226,7 @@ type Passenger struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:Pattern=`^\S(.*\S)?$`
+	// +kubebuilder:validation:XValidation:rule="self == self.trim()",message="familyName must not begin or end with a space"
 	FamilyName string `json:"familyName"`
 
 	// dateOfBirth is the passenger's date of birth as YYYY-MM-DD, where the

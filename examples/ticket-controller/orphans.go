@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/tetherkube/tether"
+	"github.com/tetherkube/tether/booking"
+)
+
+// orphans lists live bookings of this cluster that no Ticket derives a reference of.
+// Bookings are listed first, so that what is booked meanwhile is not among them, and
+// looked at once more in the end, so that what is cancelled meanwhile is not either.
+func (d *desk) orphans(ctx context.Context, stdout io.Writer) error {
+	here := []tether.References{d.references}
+	for _, id := range d.formerClusterIDs {
+		here = append(here, managed(d.settings, nil).References(id))
+	}
+	var listed []booking.Booking
+	for b, err := range d.flights.api.List(ctx, "") {
+		if err != nil {
+			return fmt.Errorf("list the bookings: %w", err)
+		}
+		ours := func(r tether.References) bool { return r.InCluster(b.ClientReference) }
+		if standing(b) && slices.ContainsFunc(here, ours) {
+			listed = append(listed, b)
+		}
+	}
+	claimed := map[string]bool{}
+	var unreadable []string
+	for t, err := range d.all(ctx) {
+		if err != nil {
+			return err
+		}
+		claim, err := d.references.Claim(t)
+		if err != nil {
+			unreadable = append(unreadable, fmt.Sprintf("%s/%s: %v; a booking listed here may be its own", t.GetNamespace(), t.GetName(), err))
+		}
+		for _, reference := range claim.References {
+			claimed[reference] = true
+		}
+	}
+	table := tabwriter.NewWriter(stdout, 0, 8, 3, ' ', 0)
+	_, _ = fmt.Fprintln(table, "BOOKING\tFROM\tTO\tDATE\tSTATE\tLOCATOR\tREFERENCE") // Flush tells
+	n := 0
+	for _, b := range listed {
+		if claimed[b.ClientReference] {
+			continue
+		}
+		now, err := d.flights.api.Get(ctx, b.ID)
+		switch {
+		case is(err, booking.NotFound):
+			continue
+		case err != nil:
+			return fmt.Errorf("look at booking %s again: %w", b.ID, err)
+		case !standing(now) || now.ClientReference != b.ClientReference:
+			continue
+		}
+		n++
+		_, _ = fmt.Fprintln(table, strings.Join([]string{now.ID, now.From, now.To, now.DepartureDate, string(now.Status), now.RecordLocator, now.ClientReference}, "\t"))
+	}
+	switch {
+	case n > 0 && table.Flush() != nil:
+		return errors.New("the table could not be written")
+	case n == 0:
+		_, _ = fmt.Fprintln(stdout, "every booking of this cluster has its Ticket")
+	}
+	for _, u := range unreadable {
+		_, _ = fmt.Fprintln(stdout, u)
+	}
+	return nil
+}
+
+// standing tells whether a booking is one to do something about: a flown one is not.
+func standing(b booking.Booking) bool {
+	return b.Status == booking.Pending || b.Status == booking.Confirmed
+}
