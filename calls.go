@@ -70,7 +70,11 @@ func (r *managing[T]) unfit(verb string, c Call, o Observation) error {
 		return nil
 	case verb == protocol.Create.String() && o.State == Absent:
 		return errors.New("the External's answer to create is Absent, and no error: where nothing was made, return an error that says why, Terminal or NoEffect")
-	case o.State < Absent || o.State > Ambiguous:
+	case verb == protocol.Create.String() && o.State == Closed && r.m.fencer == nil:
+		return errors.New("the External's answer to create is Closed, and it is no Fencer, so that nobody closes references: where nothing was made, return an error that says why, Terminal or NoEffect")
+	case o.State > Ambiguous:
+		return fmt.Errorf("the External's answer to %s has a State that there is not, %s; set one", verb, o.State)
+	case o.State < Absent:
 		return fmt.Errorf("the External's answer to %s has no State; set one", verb)
 	case o.State >= Pending && o.State != Ambiguous && o.Reference == "" && !o.Replay && r.m.opts.Guarantee != None:
 		return fmt.Errorf("the External's answer to %s has no Reference; set what the outside tells, so that it is known whose the thing is", verb)

@@ -35,7 +35,8 @@ type External[T Object] interface {
 	// error, and not an absence.
 	Observe(ctx context.Context, obj T, c Call) (Observation, error)
 	// Create makes it, stores c.Reference beside it, and sends c.Key as the
-	// idempotency key where the outside knows such keys.
+	// idempotency key where the outside knows such keys. It sends one request: a client
+	// that repeats by itself is told not to (see docs/errors.md for net/http).
 	Create(ctx context.Context, obj T, c Call) (Observation, error)
 	// Update makes what was seen as the spec says, where possible on condition that
 	// seen.Version still holds.
@@ -206,9 +207,11 @@ type ManageOptions[T Object] struct {
 	ID func(obj T) *string
 	// Guarantee is what the outside offers. Required.
 	Guarantee Guarantee
-	// KeyLifetime is how long the outside keeps an idempotency key [for ever].
+	// KeyLifetime is how long the outside keeps an idempotency key, at least two
+	// windows of Settle; a create that could be repeated later is handled as with
+	// LookupOnly [for ever].
 	KeyLifetime time.Duration
-	// CallTimeout is the deadline of one call [30 s].
+	// CallTimeout is the deadline of one call, within that of the pass [30 s].
 	CallTimeout time.Duration
 	// Settle is the window within which a call in the air lands or never does, and
 	// look-ups by reference show what has landed; at least CallTimeout [1 min].
@@ -265,7 +268,7 @@ func (m *managedBy[T]) mistakes(c *controller[T]) []string {
 	var wrong []string
 	say := func(s string) { wrong = append(wrong, s) }
 	o := m.opts
-	if m.External == nil {
+	if isNil(m.External) {
 		say("the External is nil; give one")
 	}
 	if o.ID == nil {
@@ -284,6 +287,9 @@ func (m *managedBy[T]) mistakes(c *controller[T]) []string {
 	}
 	if o.Settle < o.CallTimeout {
 		say("ManageOptions.Settle: " + o.Settle.String() + " is shorter than CallTimeout, " + o.CallTimeout.String() + "; a call could land after it; make it longer")
+	}
+	if o.CallTimeout > c.opts.Timeout {
+		say("ManageOptions.CallTimeout: " + o.CallTimeout.String() + " is longer than a whole pass may take, Options.Timeout " + c.opts.Timeout.String() + "; lengthen Options.Timeout")
 	}
 	if o.Settle > protocol.LongestWindow {
 		say("ManageOptions.Settle: " + o.Settle.String() + " is longer than " + protocol.LongestWindow.String() + "; shorten it")

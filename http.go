@@ -25,6 +25,9 @@ const longestRetryAfter = 24 * time.Hour
 //	other 3xx and 4xx but 408                        NoEffect: what was seen is not so any more
 //	408, 5xx, time-out, connection lost, all else    unknown: it may have taken effect
 //
+// It cannot tell how often the request was sent: a [net/http.Transport] sends one with
+// a header Idempotency-Key again by itself, unless its GetBody is nil and it has a body.
+//
 // A Retry-After counts with 429, 503 and 3xx, up to a day (RFC 9110, section
 // 10.2.3). For an Observe only nil tells anything: a 404 is an error here, since only
 // the author knows that it means an absence, and that a 403 does not.

@@ -28,7 +28,7 @@ func (c *controller[T]) work(ctx context.Context, workers *sync.WaitGroup) {
 				if !ok {
 					return
 				}
-				c.queue.Done(item.Key, c.pass(ctx, item))
+				c.queue.Done(item.Key, c.guarded(ctx, item))
 			}
 		})
 	}
@@ -48,6 +48,26 @@ type pass[T Object] struct {
 
 	overtaken bool // another wrote status meanwhile
 	restores  bool // it only puts a stalled object's status right
+}
+
+// guarded is a pass that ends alone where a method of the author's type, its
+// DeepCopyObject or its MarshalJSON, panics outside of the author's functions. How
+// far it got is not known, and it is repeated.
+func (c *controller[T]) guarded(ctx context.Context, item queue.Item[Key]) (o queue.Outcome) {
+	start := time.Now()
+	defer func() {
+		if v := recover(); v != nil {
+			caught := &panicError{value: v, stack: debug.Stack()}
+			c.env.hooks.Pass(PassInfo{
+				Controller: c.name(), Key: item.Key, Lane: item.Lane.String(), Waited: item.Waited, Duration: time.Since(start),
+				Outcome: "error", Reason: reasonFailed, Panic: true,
+			})
+			c.env.log.Error(caught, "pass panicked, and what it found is not in status", "controller", c.name(),
+				"namespace", item.Key.Namespace, "name", item.Key.Name, "stack", string(caught.stack))
+			o = queue.Outcome{Kind: queue.Backoff}
+		}
+	}()
+	return c.pass(ctx, item)
 }
 
 func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Outcome {

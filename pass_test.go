@@ -24,9 +24,13 @@ import (
 // single is a controller of one thing, whose passes a test runs by itself. There
 // is no API server but the test's function.
 type single struct {
+	wire
 	c   *controller[*thing]
 	obj *thing
+}
 
+// wire is what went to the API server, and into the log.
+type wire struct {
 	mu       sync.Mutex // guards the rest
 	requests []string
 	log      []string
@@ -35,7 +39,7 @@ type single struct {
 // answer is what the API server of a test says to a request: a code, and a body.
 type answer func(r *http.Request) (int, string)
 
-func (s *single) serve(say answer) http.RoundTripper {
+func (s *wire) serve(say answer) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
 		s.mu.Lock()
 		s.requests = append(s.requests, r.Method+" "+r.URL.Path)
@@ -63,26 +67,37 @@ func refused(code int, reason metav1.StatusReason) answer {
 func alone(t *testing.T, c *Controller, obj *thing, say answer) *single {
 	t.Helper()
 	s := &single{c: c.engine.(*controller[*thing]), obj: obj}
+	begin(t, s.c, obj, s.environment(t, say))
+	return s
+}
+
+// environment is that of a Run with such an API server.
+func (s *wire) environment(t *testing.T, say answer) *environment {
+	t.Helper()
 	conn, err := kube.Dial(&rest.Config{Host: "http://api.example.com", Transport: s.serve(say)}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	log := funcr.New(func(_, args string) { s.mu.Lock(); defer s.mu.Unlock(); s.log = append(s.log, args) }, funcr.Options{})
-	env := &environment{
+	return &environment{
 		conn: conn, log: log, hooks: NoHooks{}, term: time.Now(), cluster: "c",
 		record: func(kube.Event) {}, held: func() error { return nil }, fail: func(err error) { t.Error(err) },
 	}
-	if err := s.c.in.open(env); err != nil {
+}
+
+// begin prepares a controller of obj, which its informer has seen.
+func begin[T Object](t *testing.T, c *controller[T], obj T, env *environment) {
+	t.Helper()
+	if err := c.in.open(env); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.c.setUp(env); err != nil {
+	if err := c.setUp(env); err != nil {
 		t.Fatal(err)
 	}
-	s.c.judgesStatus(true)
-	s.c.live.store.Apply(obj)
-	close(s.c.live.ready)
-	t.Cleanup(func() { s.c.drain(); s.c.in.close() })
-	return s
+	c.judgesStatus(true)
+	c.live.store.Apply(obj)
+	close(c.live.ready)
+	t.Cleanup(func() { c.drain(); c.in.close() })
 }
 
 // pass runs one pass.

@@ -56,6 +56,11 @@ func (r Resource[T]) mistakes() []string {
 	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
 		wrong = append(wrong, fmt.Sprintf("Resource: T is %s, which is not a pointer to a struct; use Resource[*YourType]", t))
 	}
+	if len(wrong) == 0 {
+		if m := miscopied[T](); m != "" {
+			wrong = append(wrong, m)
+		}
+	}
 	if r.GroupVersion.Version == "" {
 		wrong = append(wrong, `Resource.GroupVersion: the version is missing; set it, for example schema.GroupVersion{Group: "example.com", Version: "v1"}`)
 	}
@@ -69,6 +74,23 @@ func (r Resource[T]) mistakes() []string {
 		wrong = append(wrong, fmt.Sprintf("Resource.Plural: %q is no resource name; give it in lower case, as in the URL", r.Plural))
 	}
 	return wrong
+}
+
+// miscopied tries out how T is copied: each pass works on a copy. A struct that embeds
+// another API type has that one's DeepCopyObject, and loses itself by it.
+func miscopied[T Object]() (mistake string) {
+	const remedy = "; generate it for this type, for example by controller-gen object"
+	t := reflect.TypeFor[T]()
+	defer func() {
+		if v := recover(); v != nil {
+			mistake = fmt.Sprintf("Resource: DeepCopyObject of an empty %s panics: %v%s", t, v, remedy)
+		}
+	}()
+	c := reflect.New(t.Elem()).Interface().(T).DeepCopyObject()
+	if copied, ok := c.(T); !ok || isNilObject(copied) {
+		return fmt.Sprintf("Resource: DeepCopyObject of %s returns %T and not a copy%s", t, c, remedy)
+	}
+	return ""
 }
 
 func isUnstructured[T Object]() bool {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 )
@@ -25,6 +26,23 @@ func (finalizing) Finalize(context.Context, *corev1.ConfigMap) (Result, error) {
 
 // value is an Object that is not a pointer.
 type value struct{ *thing }
+
+// mappedConditions has conditions that nothing can be added to as to a list.
+type mappedConditions struct {
+	thing  `json:"-"`
+	Status struct {
+		Conditions map[string]string `json:"conditions,omitempty"`
+	} `json:"status"`
+}
+
+func (m *mappedConditions) DeepCopyObject() runtime.Object { c := *m; return &c }
+
+// embedding has the copy of what it embeds.
+type embedding struct{ thing }
+
+type uncopied struct{ thing }
+
+func (*uncopied) DeepCopyObject() runtime.Object { panic("not written yet") }
 
 var shared string // what no ID function should point to
 
@@ -62,6 +80,9 @@ func TestEveryMistakeIsNamedBeforeAnythingStarts(t *testing.T) {
 		{"empty resource", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*thing]{}, InformerOptions{}), doNothing[*thing]{}, Options{Name: "x"})}, []string{`controller "x"`, "Resource.Plural", "Resource.Kind", "Resource.GroupVersion"}},
 		{"plural in capitals", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*thing]{GroupVersion: things.GroupVersion, Kind: "Thing", Plural: "Things"}, InformerOptions{}), doNothing[*thing]{}, Options{})}, []string{"Resource.Plural", "lower case"}},
 		{"status of an unfit type", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*textStatus]{GroupVersion: things.GroupVersion, Kind: "Text", Plural: "texts"}, InformerOptions{}), doNothing[*textStatus]{}, Options{})}, []string{`controller "text"`, "Status", "make it a struct"}},
+		{"conditions that are no list", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*mappedConditions]{GroupVersion: things.GroupVersion, Kind: "Mapped", Plural: "mappeds"}, InformerOptions{}), doNothing[*mappedConditions]{}, Options{})}, []string{`controller "mapped"`, "Status.Conditions", "map[string]string", "[]metav1.Condition"}},
+		{"a copy of another type", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*embedding]{GroupVersion: things.GroupVersion, Kind: "Embedding", Plural: "embeddings"}, InformerOptions{}), doNothing[*embedding]{}, Options{})}, []string{`controller "embedding"`, "DeepCopyObject of *tether.embedding returns *tether.thing", "controller-gen"}},
+		{"a copy that panics", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*uncopied]{GroupVersion: things.GroupVersion, Kind: "Uncopied", Plural: "uncopieds"}, InformerOptions{}), doNothing[*uncopied]{}, Options{})}, []string{`controller "uncopied"`, "DeepCopyObject of an empty *tether.uncopied panics: not written yet"}},
 		{"numbers", good, RunOptions{}, []*Controller{onThings(Options{Workers: -1, Timeout: -1, Poll: -1, MinBackoff: -1, MaxBackoff: -1})}, []string{"Options.Workers: -1", "Options.Timeout", "Options.Poll", "Options.MinBackoff", "Options.MaxBackoff"}},
 		{"backoff upside down", good, RunOptions{}, []*Controller{onThings(Options{MinBackoff: time.Hour, MaxBackoff: time.Minute})}, []string{"Options.MinBackoff", "swap"}},
 		{"name", good, RunOptions{}, []*Controller{onThings(Options{Name: "A_B"})}, []string{`"A_B"`, "Options.Name"}},
@@ -74,6 +95,8 @@ func TestEveryMistakeIsNamedBeforeAnythingStarts(t *testing.T) {
 		{"namespaces of what has none", good, RunOptions{}, []*Controller{New(NewInformer(Resource[*thing]{GroupVersion: things.GroupVersion, Kind: "Thing", Plural: "things", ClusterScoped: true}, InformerOptions{Namespaces: []string{"a"}}), doNothing[*thing]{}, Options{})}, []string{"cluster-scoped"}},
 		{"watches and reads", good, RunOptions{}, []*Controller{onThings(Options{Watches: []Watch{Watches[*thing](nil, nil), Watches(NewInformer(things, InformerOptions{}), nil)}, Reads: []Reads{nil, (*Informer[*thing])(nil)}})}, []string{"Options.Watches[0]", "Options.Watches[1]", "Options.Reads[0]", "Options.Reads[1]"}},
 		{"managed by nothing", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{})}, []string{"External is nil", "ManageOptions.ID", "ManageOptions.Guarantee"}},
+		{"managed by a nil pointer", good, RunOptions{SingleProcess: true}, []*Controller{Manage(NewInformer(things, InformerOptions{}), External[*thing]((*silent)(nil)), ManageOptions[*thing]{ID: id, Guarantee: UniqueReference})}, []string{"External is nil"}},
+		{"a call longer than a pass", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: UniqueReference, CallTimeout: 3 * time.Minute})}, []string{"ManageOptions.CallTimeout: 3m0s", "Options.Timeout 2m0s", "lengthen"}},
 		{"managed by many", good, RunOptions{}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: UniqueReference})}, []string{"RunOptions.Lease", "SingleProcess"}},
 		{"an id nowhere", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: func(*thing) *string { return nil }, Guarantee: UniqueReference})}, []string{"ManageOptions.ID", "nil", "status"}},
 		{"an id in metadata", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: func(o *thing) *string { return &o.Name }, Guarantee: UniqueReference})}, []string{"ManageOptions.ID", "not in the object's status"}},

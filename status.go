@@ -48,8 +48,13 @@ func findStatus[T Object]() (f statusField[T], mistakes []string) {
 		return f, []string{fmt.Sprintf("Resource: field Status of %s is a %s; make it a struct, or a pointer to one", t, field.Type)}
 	}
 	f.status = field.Index
-	if c, ok := fieldByJSON(s, "conditions"); ok && c.Type == reflect.TypeFor[[]metav1.Condition]() {
-		f.conditions = c.Index
+	if c, ok := fieldByJSON(s, "conditions"); ok {
+		switch {
+		case c.Type == reflect.TypeFor[[]metav1.Condition]():
+			f.conditions = c.Index
+		case c.Type.Kind() != reflect.Slice: // one of conditions of its own is the author's
+			return f, []string{fmt.Sprintf("Resource: field Status.%s of %s is a %s; make it a []metav1.Condition", c.Name, t, c.Type)}
+		}
 	}
 	if g, ok := fieldByJSON(s, "observedGeneration"); ok {
 		if g.Type.Kind() != reflect.Int64 {

@@ -1,6 +1,7 @@
 package fake
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -26,24 +27,45 @@ import (
 // A write is answered once the disk has it, and nobody sees it before. Where it
 // cannot be kept, because the disk is full, it is answered with 500 and has no
 // effect; once there is space again the server goes on. What an unfinished write
-// has left at the end of a file is left out, with a warning; a file that is damaged
-// elsewhere is an error.
+// has left at the end of a file is left out, with a warning, and so is told where the
+// one of two files is not there; a file that is damaged elsewhere, or under the name of
+// the other one, is an error.
 type State struct {
 	dir    string
 	folder *wal.Folder
 	warn   func(string)
-	empty  bool
+	had    map[string]bool // the files that were there when it was opened
 	disk   wal.Options
 
 	mu   sync.Mutex // guards what follows
 	logs map[string]*wal.Log
 }
 
-// The files of a State.
+// The files of a State. The first record of each is its title.
 const (
 	objectsFile  = "objects.log"
 	bookingsFile = "bookings.log"
 )
+
+// title says which file it is, so that none is taken for the other.
+func title(file string) []byte { return fmt.Appendf(nil, `{"title":%q}`, file) }
+
+var errTitle = errors.New("it is not this file's: put the files of a folder back under their own names")
+
+// titled replays all records but the title, which it looks at.
+func titled(file string, replay func([]byte) error) func([]byte) error {
+	first := true
+	return func(record []byte) error {
+		switch {
+		case !first:
+			return replay(record)
+		case !bytes.Equal(record, title(file)):
+			return errTitle
+		}
+		first = false
+		return nil
+	}
+}
 
 // OpenState opens a folder, and makes it where it is not there, with no rights for
 // anyone but this user. It fails where another process has it. warn is told what a
@@ -56,15 +78,19 @@ func OpenState(dir string, warn func(string)) (*State, error) {
 	if warn == nil {
 		warn = func(string) {}
 	}
-	_, err = os.Stat(filepath.Join(dir, objectsFile))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, errors.Join(fmt.Errorf("fake: the state: %w", err), folder.Unlock())
+	had := map[string]bool{}
+	for _, name := range []string{objectsFile, bookingsFile} {
+		_, err = os.Stat(filepath.Join(dir, name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, errors.Join(fmt.Errorf("fake: the state: %w", err), folder.Unlock())
+		}
+		had[name] = err == nil
 	}
-	return &State{dir: dir, folder: folder, warn: warn, empty: err != nil, logs: map[string]*wal.Log{}}, nil
+	return &State{dir: dir, folder: folder, warn: warn, had: had, logs: map[string]*wal.Log{}}, nil
 }
 
 // Empty says that the folder had no API server's objects when it was opened.
-func (s *State) Empty() bool { return s.empty }
+func (s *State) Empty() bool { return !s.had[objectsFile] }
 
 // APIServer makes a server that has what the folder keeps. Manifests and Objects of
 // the options are created where it keeps nothing yet, all or none: later they are
@@ -117,22 +143,36 @@ func (s *State) open(name string, replay func([]byte) error, restored func() (it
 		return nil, errTaken
 	}
 	path := filepath.Join(s.dir, name)
-	tail, err := wal.Read(path, replay)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	tail, err := wal.Read(path, titled(name, replay))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		for other, had := range s.had {
+			if had && other != name {
+				s.warn(fmt.Sprintf("%s: it is not there, and %s is: what it would have is taken for never made", path, other))
+			}
+		}
+	case err != nil:
 		return nil, err
-	}
-	if err == nil && tail.Lost > 0 {
+	case tail.Lost > 0:
 		s.warn(tail.String())
 	}
 	snapshot, err := restored()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	log, err := wal.Create(path, snapshot, s.disk)
+	log, err := wal.Create(path, after(title(name), snapshot), s.disk)
 	if err == nil {
 		s.logs[name] = log
 	}
 	return log, err
+}
+
+func after(first []byte, records iter.Seq[[]byte]) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		if yield(first) {
+			records(yield)
+		}
+	}
 }
 
 // Close ends the keeping: what a server is told from then on it refuses with 500.

@@ -499,6 +499,34 @@ func TestAFileThatIsDamagedOrStrangeIsAnErrorAndStaysAsItIs(t *testing.T) {
 	}
 }
 
+func TestAFileUnderTheOthersNameIsAnErrorAndOneThatIsGoneAWarning(t *testing.T) {
+	t.Parallel()
+	k := open(t, t.TempDir())
+	k.api.create(t, box("a"))
+	must[any](t)(k.bookings.client.Create(t.Context(), "k1", request("one")))
+	good := files(t, k.dir)
+	k.close(t)
+	a, b := stateOptions()
+	swapped := map[string][]byte{"objects.log": good["bookings.log"], "bookings.log": good["objects.log"]}
+	dir := put(t, swapped)
+	if _, err := tryOpen(t, dir, a, b); err == nil || !strings.Contains(err.Error(), filepath.Join(dir, "bookings.log")) || !strings.Contains(err.Error(), "under their own names") {
+		t.Errorf("swapped: %v", err)
+	}
+	if d := cmp.Diff(swapped, files(t, dir)); d != "" {
+		t.Errorf("the files were changed: %s", d)
+	}
+	for gone, other := range map[string]string{"objects.log": "bookings.log", "bookings.log": "objects.log"} {
+		k := open(t, put(t, map[string][]byte{other: good[other]}))
+		want := filepath.Join(k.dir, gone) + ": it is not there, and " + other + " is: what it would have is taken for never made"
+		if len(k.warnings) != 1 || k.warnings[0] != want {
+			t.Errorf("without %s: warned of %q, want %q", gone, k.warnings, want)
+		}
+		if k = k.again(t); len(k.warnings) > 0 {
+			t.Errorf("the next time: %q", k.warnings)
+		}
+	}
+}
+
 func TestAStateIsOfOneProcessAndOneServerOfEachKind(t *testing.T) {
 	t.Parallel()
 	k := open(t, filepath.Join(t.TempDir(), "new"))

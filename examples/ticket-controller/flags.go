@@ -67,6 +67,10 @@ func text(name, value, help string, at func(*settings) *string) option {
 	return option{name, value, help, func(s *settings, v string) error { *at(s) = v; return nil }}
 }
 
+func address(name, help string, at func(*settings) *string) option {
+	return option{name, "ADDRESS", help, func(s *settings, v string) error { *at(s) = v; return commandline.Address(v) }}
+}
+
 func duration(name, help string, at func(*settings) *time.Duration) option {
 	return option{name, "DURATION", help, func(s *settings, v string) error {
 		d, err := time.ParseDuration(v)
@@ -103,8 +107,8 @@ func options() []option {
 		{"leader-elect", boolean, "Run only while holding a Lease, so that several replicas may be started; without it, never run two. [in a cluster true, else false]", setLeaderElect},
 		text("lease-namespace", "NAME", "Where the Lease is. [the pod's namespace, else default]", func(s *settings) *string { return &s.leaseNamespace }),
 		duration("lease-duration", "How long a replica that died keeps the Lease. [15s]", func(s *settings) *time.Duration { return &s.leaseDuration }),
-		text("health-addr", "ADDRESS", "Serves /livez and /readyz, as 127.0.0.1:8080. [none]", func(s *settings) *string { return &s.healthAddr }),
-		text("metrics-addr", "ADDRESS", "Serves /metrics, as 127.0.0.1:9090. [none]", func(s *settings) *string { return &s.metricsAddr }),
+		address("health-addr", "Serves /livez and /readyz, as 127.0.0.1:8080. [none]", func(s *settings) *string { return &s.healthAddr }),
+		address("metrics-addr", "Serves /metrics, as 127.0.0.1:9090. [none]", func(s *settings) *string { return &s.metricsAddr }),
 		duration("stop-timeout", "How long running work may take at a stop. [20s]", func(s *settings) *time.Duration { return &s.stopTimeout }),
 		duration("call-timeout", "How long one call of the booking API may take. [30s]", func(s *settings) *time.Duration { return &s.callTimeout }),
 		duration("settle", "Within which a call in the air lands or never does; at least call-timeout. [1m]", func(s *settings) *time.Duration { return &s.settle }),
@@ -250,6 +254,9 @@ func read(all []option, args []string, getenv func(string) string) (settings, er
 		}
 		define(o.name, "", func(v string) error {
 			given[o.name] = true
+			if v == "" {
+				return commandline.ErrEmpty
+			}
 			return o.set(&s, v)
 		})
 	}

@@ -81,6 +81,10 @@ func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
 		{append([]string{"--allow-adopt=perhaps"}, good...), []string{"allow-adopt", "neither true nor false"}},
 		{append([]string{"--leader-elect=perhaps"}, good...), []string{"leader-elect", "neither true nor false"}},
 		{append([]string{"--leader-elect", "false"}, good...), []string{"false", "with =", "--leader-elect=false"}},
+		{append([]string{"--cluster-id", ""}, good...), []string{"cluster-id", "it is empty", "leave the flag off"}},
+		{append([]string{"--health-addr", "8080"}, good...), []string{"health-addr", `"8080"`, "host and port"}},
+		{append([]string{"--metrics-addr", "localhost:99999"}, good...), []string{"metrics-addr", `"localhost:99999"`}},
+		{[]string{"version", "extra"}, []string{"version", `"extra"`, "no arguments"}},
 		{append([]string{"--token", "secret"}, good...), []string{"token"}},
 		{append(good, "run"), []string{`"run"`, "booking-server"}},
 	} {

@@ -78,6 +78,9 @@ func dispatch(ctx context.Context, args []string, stdout, stderr io.Writer, gete
 		return bookingserver.Run(ctx, args[1:], stdout, stderr, getenv)
 	}
 	if len(args) > 0 && args[0] == "version" {
+		if len(args) > 1 {
+			return tell(usageError{fmt.Errorf("version: %.40q is not understood: it takes no arguments", args[1])}, "ticket-controller", stderr)
+		}
 		_, _ = fmt.Fprint(stdout, versions())
 		return 0
 	}

@@ -1,6 +1,9 @@
 package protocol
 
-import "time"
+import (
+	"fmt"
+	"time"
+)
 
 // Guarantee is what the outside offers.
 type Guarantee uint8
@@ -51,7 +54,11 @@ const (
 
 // String is the state's name.
 func (s State) String() string {
-	return [...]string{"Unknown", "Absent", "Closed", "Pending", "Present", "Ended", "Failed", "Ambiguous"}[s]
+	names := [...]string{"Unknown", "Absent", "Closed", "Pending", "Present", "Ended", "Failed", "Ambiguous"}
+	if int(s) >= len(names) {
+		return fmt.Sprintf("State(%d)", uint8(s))
+	}
+	return names[s]
 }
 
 // Live tells whether there is something that a deletion must end.

@@ -232,6 +232,10 @@ func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
 		}
 	}
 	var stderr strings.Builder
+	if code := bookingserver.Run(t.Context(), []string{"--token-file", ""}, io.Discard, &stderr, noenv); code != 2 || !strings.Contains(stderr.String(), "--token-file: it is empty") {
+		t.Errorf("an empty flag: exit code %d: %s", code, &stderr)
+	}
+	stderr.Reset()
 	env := func(name string) string { return map[string]string{"BOOKING_SERVER_SEED": "x"}[name] }
 	if code := bookingserver.Run(t.Context(), nil, io.Discard, &stderr, env); code != 2 || !strings.Contains(stderr.String(), "BOOKING_SERVER_SEED: ") {
 		t.Errorf("exit code %d: %s", code, &stderr)

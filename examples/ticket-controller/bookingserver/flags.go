@@ -5,7 +5,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net"
 	"regexp"
 	"strconv"
 	"strings"
@@ -94,12 +93,8 @@ func options() []option {
 }
 
 func setListen(s *settings, v string) error {
-	host, port, err := net.SplitHostPort(v)
-	if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || n > 65535 || strings.ContainsAny(host, " /") {
-		return fmt.Errorf("%.60q is not an address: want host and port, as 127.0.0.1:8081", v)
-	}
 	s.listen = v
-	return nil
+	return commandline.Address(v)
 }
 
 func setUniqueness(s *settings, v string) error {
@@ -144,7 +139,11 @@ func parse(args []string, getenv func(string) string) (settings, error) {
 	given := map[string]bool{}
 	var errs []error
 	set := func(o option, from, value string) {
-		if err := o.set(&s, value); err != nil {
+		err := commandline.ErrEmpty
+		if value != "" {
+			err = o.set(&s, value)
+		}
+		if err != nil {
 			errs = append(errs, fmt.Errorf("%s: %w", from, err))
 		}
 	}

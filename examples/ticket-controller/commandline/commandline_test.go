@@ -29,3 +29,15 @@ func TestAFlagsVariable(t *testing.T) {
 		t.Errorf("got %s", got)
 	}
 }
+
+func TestAnAddressHasAHostAndAPort(t *testing.T) {
+	t.Parallel()
+	for v, good := range map[string]bool{
+		"127.0.0.1:8081": true, ":1": true, "[::1]:0": true, "name.example:65535": true,
+		"": false, "here": false, "8081": false, "127.0.0.1:": false, "127.0.0.1:65536": false, "a b:1": false, "http://x:1": false,
+	} {
+		if err := Address(v); (err == nil) != good {
+			t.Errorf("%q: %v", v, err)
+		}
+	}
+}

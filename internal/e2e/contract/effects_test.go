@@ -311,6 +311,8 @@ func TestWhatAnExternalForgetsOrMustNotDoIsNamed(t *testing.T) {
 	}{
 		"no State":     {func(_ *Gadget, o tether.Observation) tether.Observation { o.State = 0; return o }, "the External's answer to create has no State; set one"},
 		"Absent":       {func(_ *Gadget, o tether.Observation) tether.Observation { o.State = tether.Absent; return o }, "the External's answer to create is Absent, and no error"},
+		"Closed":       {func(_ *Gadget, o tether.Observation) tether.Observation { o.State = tether.Closed; return o }, "the External's answer to create is Closed, and it is no Fencer"},
+		"no such":      {func(_ *Gadget, o tether.Observation) tether.Observation { o.State = 77; return o }, "a State that there is not, State(77)"},
 		"no Reference": {func(_ *Gadget, o tether.Observation) tether.Observation { o.Reference = ""; return o }, "the External's answer to create has no Reference"},
 		"an edit": {func(g *Gadget, o tether.Observation) tether.Observation {
 			g.Labels = map[string]string{"a": "b"}
