@@ -152,7 +152,8 @@ func lostRecord(finalizers bool) func(*testing.T, *life) {
 }
 
 // backUp is a Ticket as a backup tool restores it: what makes the API server's
-// record is not kept, nor is status. Velero keeps finalizers, and others do not.
+// record is not kept, nor is status. Velero keeps finalizers and adds its labels,
+// and others do neither.
 func (l *life) backUp(t *testing.T, name string, finalizers bool) *unstructured.Unstructured {
 	t.Helper()
 	obj, err := l.dynamic.Resource(tickets).Namespace(l.namespace).Get(t.Context(), name, metav1.GetOptions{})
@@ -167,6 +168,9 @@ func (l *life) backUp(t *testing.T, name string, finalizers bool) *unstructured.
 	kept.SetLabels(obj.GetLabels())
 	if finalizers {
 		kept.SetFinalizers(obj.GetFinalizers())
+		labels := map[string]string{"velero.io/backup-name": "nightly", "velero.io/restore-name": "nightly-20261201"}
+		maps.Copy(labels, obj.GetLabels())
+		kept.SetLabels(labels)
 	}
 	return kept
 }

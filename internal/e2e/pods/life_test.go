@@ -30,7 +30,7 @@ func TestTwoPodsBookUnderTheRestrictedProfile(t *testing.T) {
 	f.book(t, "one", "two", "three")
 	f.exactlyOnce(t, 3)
 	t.Logf("three Tickets were booked after %v", time.Since(begin).Round(time.Millisecond))
-	if err := f.change(t.Context(), "two", "other"); err != nil {
+	if err := f.Change(t.Context(), "two", "other"); err != nil {
 		t.Fatal(err)
 	}
 	f.exactlyOnce(t, 3)

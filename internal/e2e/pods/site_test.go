@@ -84,16 +84,6 @@ func (s *bookingSite) live() map[string]booking.Booking {
 	return all
 }
 
-// neverTwice checks that nothing was ever booked twice.
-func (s *bookingSite) neverTwice(t *testing.T) {
-	t.Helper()
-	for _, b := range s.Bookings() {
-		if n := s.CreatesInEffect(b.ClientReference); n != 1 {
-			t.Errorf("reference %s was booked %d times", b.ClientReference, n)
-		}
-	}
-}
-
 // answerLate has the next create take effect at once and be answered after a
 // time, and waits for it by the returned function.
 func (s *bookingSite) answerLate(t *testing.T, by time.Duration) (reached func()) {
