@@ -26,7 +26,7 @@ type Options struct {
 	Domain string
 	// Workers is how many passes run at once [4].
 	Workers int
-	// Timeout is a pass's deadline [2 min].
+	// Timeout is a pass's deadline [2 min; Manage: four times CallTimeout, if that is more].
 	Timeout time.Duration
 	// Poll is how often an object is looked at although nothing changed, give or
 	// take a tenth [New: never; Manage: 10 min].
@@ -129,7 +129,7 @@ func newController[T Object](in *Informer[T], o Options) *controller[T] {
 		c.opts.Workers = 4
 	}
 	if c.opts.Timeout == 0 {
-		c.opts.Timeout = 2 * time.Minute
+		c.opts.Timeout = defaultTimeout
 	}
 	if c.opts.MinBackoff == 0 {
 		c.opts.MinBackoff = time.Second
@@ -140,6 +140,9 @@ func newController[T Object](in *Informer[T], o Options) *controller[T] {
 	c.asks = asks{c.opts.Domain, c.opts.Name}
 	return c
 }
+
+// defaultTimeout is a pass's deadline where none is given.
+const defaultTimeout = 2 * time.Minute
 
 func domainOK(group string) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, "k8s.io")

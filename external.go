@@ -240,6 +240,9 @@ func Manage[T Object](in *Informer[T], e External[T], o ManageOptions[T]) *Contr
 	if o.CallTimeout == 0 {
 		o.CallTimeout = 30 * time.Second
 	}
+	if o.Timeout == 0 {
+		o.Timeout = max(defaultTimeout, 4*o.CallTimeout)
+	}
 	if o.Settle == 0 {
 		o.Settle = max(time.Minute, o.CallTimeout)
 	}
@@ -289,7 +292,7 @@ func (m *managedBy[T]) mistakes(c *controller[T]) []string {
 		say("ManageOptions.Settle: " + o.Settle.String() + " is shorter than CallTimeout, " + o.CallTimeout.String() + "; a call could land after it; make it longer")
 	}
 	if o.CallTimeout > c.opts.Timeout {
-		say("ManageOptions.CallTimeout: " + o.CallTimeout.String() + " is longer than a whole pass may take, Options.Timeout " + c.opts.Timeout.String() + "; lengthen Options.Timeout")
+		say("ManageOptions.CallTimeout: " + o.CallTimeout.String() + " is longer than a whole pass may take, Options.Timeout " + c.opts.Timeout.String() + "; lengthen Options.Timeout, or leave it 0")
 	}
 	if o.Settle > protocol.LongestWindow {
 		say("ManageOptions.Settle: " + o.Settle.String() + " is longer than " + protocol.LongestWindow.String() + "; shorten it")

@@ -84,6 +84,7 @@ func TestWhatIsWrongWithACommandLineIsNamed(t *testing.T) {
 		{append([]string{"--cluster-id", ""}, good...), []string{"cluster-id", "it is empty", "leave the flag off"}},
 		{append([]string{"--health-addr", "8080"}, good...), []string{"health-addr", `"8080"`, "host and port"}},
 		{append([]string{"--metrics-addr", "localhost:99999"}, good...), []string{"metrics-addr", `"localhost:99999"`}},
+		{[]string{"backup", "--file", "-"}, []string{"--file -", "no stream", "name a file"}},
 		{[]string{"version", "extra"}, []string{"version", `"extra"`, "no arguments"}},
 		{append([]string{"--token", "secret"}, good...), []string{"token"}},
 		{append(good, "run"), []string{`"run"`, "booking-server"}},

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/tetherkube/tether"
@@ -137,6 +138,9 @@ func (c command) wants(s settings) error {
 	if slices.ContainsFunc(c.own, func(o option) bool { return o.name == "file" }) && s.file == "" {
 		return errors.New("--file is missing: name the file")
 	}
+	if s.file == "-" {
+		return errors.New("--file -: a backup is a file that is whole or not there, and no stream: name a file")
+	}
 	if c.booking == nil || !c.booking(s) {
 		return nil
 	}
@@ -173,6 +177,9 @@ func (c command) sitDown(ctx context.Context, s settings, getenv func(string) st
 	d := &desk{settings: s, clusterID: s.clusterID, tickets: client.Resource(v1.GroupVersion.WithResource(Tickets.Plural)), close: func() {}}
 	if d.clusterID == "" {
 		if d.clusterID, err = tether.ClusterID(ctx, k.config); err != nil {
+			if apierrors.IsForbidden(err) {
+				err = fmt.Errorf("%w, which is --cluster-id here", err)
+			}
 			return nil, err
 		}
 	}

@@ -59,6 +59,9 @@ type Backup struct {
 // stood there before stays until the new one is on disk. It tells how many Tickets
 // it has written.
 func Create(path string, h Header, tickets iter.Seq2[*unstructured.Unstructured, error]) (n int, err error) {
+	if path, err = place(path); err != nil {
+		return 0, err
+	}
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // 0600
 	if err != nil {
 		return 0, fmt.Errorf("%s: no file can be made there: %w", filepath.Dir(path), errors.Unwrap(err)) // whose own name nobody gave
@@ -78,6 +81,19 @@ func Create(path string, h Header, tickets iter.Seq2[*unstructured.Unstructured,
 		return 0, err
 	}
 	return n, errors.Join(f.Close(), syncDir(filepath.Dir(path)))
+}
+
+// place is where a file of a name is put: at the end of a symbolic link, and never in the
+// place of what is no file, as a device.
+func place(path string) (string, error) {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return path, nil //nolint:nilerr // nothing is there, or what is in the way is met when the file is made
+	case !info.Mode().IsRegular():
+		return "", fmt.Errorf("%s: it is there, and no regular file (%s): name one, or one that is not there yet", path, info.Mode().Type())
+	}
+	return filepath.EvalSymlinks(path)
 }
 
 func syncDir(path string) error {

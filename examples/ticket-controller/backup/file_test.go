@@ -126,6 +126,26 @@ func TestWhatStoodThereStaysUntilTheNewOneIsWhole(t *testing.T) {
 	if hidden, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".*.*")); len(hidden) != 0 {
 		t.Errorf("left: %v", hidden)
 	}
+	dir := filepath.Dir(path)
+	if _, err := backup.Create(dir, backup.Header{}, tickets(1, nil)); err == nil || !strings.HasPrefix(err.Error(), dir+": it is there, and no regular file (d") {
+		t.Errorf("a folder: %v", err)
+	}
+	if _, err := backup.Create(os.DevNull, backup.Header{}, tickets(1, nil)); err == nil || !strings.Contains(err.Error(), "name one, or one that is not there yet") {
+		t.Errorf("a device: %v", err)
+	}
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := backup.Create(link, backup.Header{}, tickets(2, nil)); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
+		t.Errorf("the link is a %v, %v", info.Mode(), err)
+	}
+	if now, err := os.ReadFile(path); err != nil || string(now) == string(content) {
+		t.Errorf("%v: what the link leads to was not written", err)
+	}
 	folder := filepath.Join(path, "no")
 	_, err = backup.Create(filepath.Join(folder, "such"), backup.Header{}, tickets(1, nil))
 	if want := folder + ": no file can be made there: not a directory"; err == nil || err.Error() != want {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tetherkube/tether/booking"
 	"github.com/tetherkube/tether/fake"
+	"github.com/tetherkube/tether/internal/e2e/suite"
 )
 
 const (
@@ -223,7 +224,7 @@ func TestASecondCtrlCDoesNotWaitAndLeavesNoKubeconfig(t *testing.T) {
 		if text := s.shows(t, end); !strings.Contains(text, "may be real") {
 			t.Error("the banner does not warn")
 		}
-		if _, err := site.Await(t.Context(), func(e fake.BookingEntry) bool { return e.Op == booking.OpCreate && !e.Done }); err != nil {
+		if _, err := site.Await(suite.Patiently(t, limit, "a booking call"), func(e fake.BookingEntry) bool { return e.Op == booking.OpCreate && !e.Done }); err != nil {
 			t.Fatal(err)
 		}
 		s.ctrlC(t)

@@ -126,7 +126,7 @@ func takeOver(t *testing.T, from [2]*process.Process) {
 		if err := p.Stop(40 * time.Second); err != nil {
 			t.Fatal(err)
 		}
-		if exit, err := p.Wait(t.Context()); err != nil || exit.Code != 0 {
+		if exit, err := p.Wait(patiently(t, "its end")); err != nil || exit.Code != 0 {
 			t.Errorf("%+v, %v", exit, err)
 		}
 	}
