@@ -112,7 +112,7 @@ func manage(ctx context.Context, s settings, k cluster, token booking.TokenSourc
 		asking.Go(func() { rights.watch(ctx, k.config, rightsWanted(s, o.Lease)) })
 	}
 	log.Info("starting", "apiServer", k.config.Host, "bookingAPI", s.bookingURL, "leaderElection", o.Lease != nil)
-	return tether.Run(ctx, k.config, o, managed(s, api))
+	return namingClusterID(tether.Run(ctx, k.config, o, managed(s, api)))
 }
 
 // managed is the controller.

@@ -17,9 +17,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"syscall"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/tetherkube/tether/booking"
 	"github.com/tetherkube/tether/examples/ticket-controller/bookingserver"
 )
 
@@ -111,6 +115,23 @@ func tell(err error, program string, stderr io.Writer) int {
 		_, _ = fmt.Fprintf(stderr, "%s: %v\nRun %[1]s --help for the flags.\n", program, err)
 		return 2
 	}
-	_, _ = fmt.Fprintf(stderr, "%s: %v\n", program, err)
+	_, _ = fmt.Fprintf(stderr, "%s: %v%s\n", program, err, below(err))
 	return 1
+}
+
+// below is why the booking API was not reached, which the booking client's error does
+// not say by itself.
+func below(err error) string {
+	if e := (*booking.Error)(nil); errors.As(err, &e) && e.Unwrap() != nil {
+		return ": " + e.Unwrap().Error()
+	}
+	return ""
+}
+
+// namingClusterID adds this program's own name for what the library asks for.
+func namingClusterID(err error) error {
+	if apierrors.IsForbidden(err) && strings.HasSuffix(err.Error(), "ManageOptions.ClusterID") {
+		return fmt.Errorf("%w, which is --cluster-id here", err)
+	}
+	return err
 }

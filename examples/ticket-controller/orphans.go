@@ -9,6 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"github.com/tetherkube/tether"
 	"github.com/tetherkube/tether/booking"
 )
@@ -22,10 +24,12 @@ func (d *desk) orphans(ctx context.Context, stdout io.Writer) error {
 		here = append(here, managed(d.settings, nil).References(id))
 	}
 	var listed []booking.Booking
+	known := map[string]bool{} // ids, ended ones too
 	for b, err := range d.flights.api.List(ctx, "") {
 		if err != nil {
 			return fmt.Errorf("list the bookings: %w", err)
 		}
+		known[b.ID] = true
 		ours := func(r tether.References) bool { return r.InCluster(b.ClientReference) }
 		if standing(b) && slices.ContainsFunc(here, ours) {
 			listed = append(listed, b)
@@ -33,6 +37,7 @@ func (d *desk) orphans(ctx context.Context, stdout io.Writer) error {
 	}
 	claimed := map[string]bool{}
 	var unreadable []string
+	booked, unknown := 0, 0
 	for t, err := range d.all(ctx) {
 		if err != nil {
 			return err
@@ -41,9 +46,19 @@ func (d *desk) orphans(ctx context.Context, stdout io.Writer) error {
 		if err != nil {
 			unreadable = append(unreadable, fmt.Sprintf("%s/%s: %v; a booking listed here may be its own", t.GetNamespace(), t.GetName(), err))
 		}
-		for _, reference := range claim.References {
+		// What was just taken over carries references that no claim has yet.
+		for _, reference := range append(claim.References, d.references.Of(t, 1), d.references.Of(t, 2)) {
 			claimed[reference] = true
 		}
+		if id, _, _ := unstructured.NestedString(t.Object, "status", "bookingID"); id != "" {
+			booked++
+			if !known[id] {
+				unknown++
+			}
+		}
+	}
+	if unknown == booked && booked > 0 {
+		return fmt.Errorf("the account of this token has none of the bookings that %d Tickets say they have: is it the one that the controller books with?", booked)
 	}
 	table := tabwriter.NewWriter(stdout, 0, 8, 3, ' ', 0)
 	_, _ = fmt.Fprintln(table, "BOOKING\tFROM\tTO\tDATE\tSTATE\tLOCATOR\tREFERENCE") // Flush tells
@@ -72,6 +87,9 @@ func (d *desk) orphans(ctx context.Context, stdout io.Writer) error {
 	}
 	for _, u := range unreadable {
 		_, _ = fmt.Fprintln(stdout, u)
+	}
+	if unknown > 0 {
+		_, _ = fmt.Fprintf(stdout, "%d of %d Tickets have a booking that the account of this token does not know; see their conditions\n", unknown, booked)
 	}
 	return nil
 }

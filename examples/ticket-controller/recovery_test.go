@@ -221,6 +221,51 @@ func TestTicketsRestoredElsewhereBookNothingUntilTheyAreTakenOver(t *testing.T) 
 	})
 }
 
+// inAccount is the desk with a token of another account.
+func (d *desk) inAccount(t *testing.T, w *world, account string) *desk {
+	t.Helper()
+	api, err := booking.NewClient(booking.Options{BaseURL: "http://booking.example", Token: booking.StaticToken(account), Transport: w.Booking.Transport()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.flights = &flights{api}
+	return d
+}
+
+func TestATokenOfAnotherAccountIsSuspectedAndChangesNothing(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "tickets.json")
+	passing(t, faketest.Options{Seed: 1}, func(ctx context.Context, t *testing.T, w *world) {
+		p := someone(t, w)
+		w.Start(controls(nil))
+		p.create(ctx, "a")
+		untilReady(ctx, t, w, "a")
+		here := at(ctx, t, w, w.API.Config(), settings{file: path}, nil)
+		here.says(ctx, t, (*desk).backup)
+		var out strings.Builder
+		if err := here.inAccount(t, w, "another's").orphans(ctx, &out); err == nil || !strings.Contains(err.Error(), "none of the bookings that 1 Tickets say") || out.Len() > 0 {
+			t.Errorf("orphans: %v, %s", err, out.String())
+		}
+
+		other := another(t)
+		there := at(ctx, t, w, other.Config(), settings{file: path, takeOver: true}, nil)
+		err := there.inAccount(t, w, "another's").restore(ctx, &out)
+		if err == nil || !strings.Contains(out.String(), "FAILED: the booking API does not know booking "+live(w)[0].ID) || !strings.Contains(out.String(), "Nothing was changed") {
+			t.Errorf("restore: %v, %s", err, out.String())
+		}
+		if left, err := on(t, other).tickets.List(ctx, metav1.ListOptions{}); err != nil || len(left.Items) > 0 {
+			t.Errorf("there are %d Tickets, %v", len(left.Items), err)
+		}
+
+		there = at(ctx, t, w, other.Config(), settings{file: path, takeOver: true}, nil)
+		there.says(ctx, t, (*desk).restore)
+		// No controller has seen it yet.
+		if out := there.says(ctx, t, (*desk).orphans); !strings.Contains(out, "every booking") {
+			t.Errorf("what was taken over is an orphan: %s", out)
+		}
+	})
+}
+
 func TestATakeOverThatIsCutShortGoesOnTheNextTime(t *testing.T) {
 	t.Parallel()
 	const most = 40 // requests of one take-over: more than it makes

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/dynamic"
 
 	"github.com/tetherkube/tether"
@@ -177,14 +176,15 @@ func (c command) sitDown(ctx context.Context, s settings, getenv func(string) st
 	d := &desk{settings: s, clusterID: s.clusterID, tickets: client.Resource(v1.GroupVersion.WithResource(Tickets.Plural)), close: func() {}}
 	if d.clusterID == "" {
 		if d.clusterID, err = tether.ClusterID(ctx, k.config); err != nil {
-			if apierrors.IsForbidden(err) {
-				err = fmt.Errorf("%w, which is --cluster-id here", err)
-			}
-			return nil, err
+			return nil, namingClusterID(err)
 		}
 	}
 	if c.booking != nil && c.booking(s) {
-		api, err := booking.NewClient(booking.Options{BaseURL: s.bookingURL, Token: booking.TokenFile(s.bookingTokenFile), Timeout: s.callTimeout})
+		token := booking.TokenFile(s.bookingTokenFile)
+		if _, err := token(ctx); err != nil {
+			return nil, fmt.Errorf("--booking-token-file: %w", err)
+		}
+		api, err := booking.NewClient(booking.Options{BaseURL: s.bookingURL, Token: token, Timeout: s.callTimeout})
 		if err != nil {
 			return nil, fmt.Errorf("booking API: %w", err)
 		}

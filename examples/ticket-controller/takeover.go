@@ -20,7 +20,11 @@ import (
 // booking by itself. Wherever it is cut short, it goes on the next time.
 func (d *desk) takeOverOne(ctx context.Context, p plan) (plan, error) {
 	t := p.have
-	var err error
+	id, _, _ := unstructured.NestedString(p.was.Object, "status", "bookingID")
+	err := d.accountKnows(ctx, id, p.claim)
+	if err != nil {
+		return p, err
+	}
 	switch {
 	case t == nil:
 		t, err = d.create(ctx, fresh(p.was, map[string]string{annotationPaused: "true", annotationTaking: "true"}))
@@ -30,7 +34,6 @@ func (d *desk) takeOverOne(ctx context.Context, p plan) (plan, error) {
 	if err != nil {
 		return p, err
 	}
-	id, _, _ := unstructured.NestedString(p.was.Object, "status", "bookingID")
 	live, err := d.closeAndFind(ctx, t, p.claim, id)
 	if err != nil {
 		return p, err
@@ -55,6 +58,21 @@ func (d *desk) takeOverOne(ctx context.Context, p plan) (plan, error) {
 	}
 	_, err = d.annotate(ctx, t, drop)
 	return p, err
+}
+
+// accountKnows fails where the booking API has never heard of a booking, before anything
+// is changed: another account's token shows none of them.
+func (d *desk) accountKnows(ctx context.Context, id string, claim tether.Claim) error {
+	if id == "" {
+		return nil
+	}
+	switch _, err := d.flights.api.Get(ctx, id); {
+	case is(err, booking.NotFound):
+		return fmt.Errorf("the booking API does not know booking %s by this token: is it that of the account which the other cluster books with? Nothing was changed. Where the booking is gone for certain, restore without --take-over, and annotate the Ticket with %s=%s to have another made", id, annotationNew, claim.UID)
+	case err != nil:
+		return fmt.Errorf("look at booking %s: %w", id, err)
+	}
+	return nil
 }
 
 // newKey is an idempotency key that was never used: what is done here is as good

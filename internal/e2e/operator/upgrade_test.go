@@ -160,7 +160,7 @@ func TestAnUpgradeFromTheFirstVersionUnderLoadAndBackBooksNothingTwiceAndLosesNo
 	old.define(t)
 	earlier := old.replicas(t, toSite)
 	begin := time.Now()
-	load := flights.Load(t.Context())
+	load := flights.Load(t.Context(), 50)
 	served(5)
 	now.define(t)
 	later := now.replicas(t, toSite)

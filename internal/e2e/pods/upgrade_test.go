@@ -25,7 +25,7 @@ func TestARollingUpgradeUnderLoadBooksNothingTwiceAndLosesNothing(t *testing.T) 
 		t.Run(name, func(t *testing.T) {
 			operator(t)
 			f, begin := newFlights(t), time.Now()
-			l := f.Load(t.Context())
+			l := f.Load(t.Context(), 50)
 			first := holder(t)
 			upgrade(t)
 			rolledOut(t)
@@ -35,9 +35,6 @@ func TestARollingUpgradeUnderLoadBooksNothingTwiceAndLosesNothing(t *testing.T) 
 				t.Fatal(err)
 			}
 			t.Logf("%d Tickets were made in %v, of which %d are left", made, time.Since(begin).Round(time.Second), left)
-			if made < 50 {
-				t.Errorf("no load: %d Tickets were made", made)
-			}
 			f.exactlyOnce(t, left)
 		})
 	}

@@ -10,7 +10,8 @@ import (
 // Load makes, changes and deletes Tickets until it is stopped.
 type Load struct {
 	tickets    Tickets
-	cancel     context.CancelFunc
+	least      int
+	enough     chan struct{} // closed by Stop
 	ended      chan error
 	left, made int // until ended, the load's own
 }
@@ -18,13 +19,13 @@ type Load struct {
 // every is how long it is from one Ticket to the next.
 const every = 100 * time.Millisecond
 
-// Load starts one, which owes a Stop. Every Ticket is changed when the next one is
+// Load starts one, which owes a Stop, and makes as many Tickets as least at the least,
+// unless ctx ends before. Every Ticket is changed when the next one is
 // there, which may be before or after it was booked, every fifth is moved to another day
-// as well, and three of four are deleted a little later. What is under way when ctx ends
-// is not cut in the middle.
-func (t Tickets) Load(ctx context.Context) *Load {
-	ctx, cancel := context.WithCancel(ctx)
-	l := &Load{tickets: t, cancel: cancel, ended: make(chan error, 1)}
+// as well, and three of four are deleted a little later. What is under way when it ends is
+// not cut in the middle.
+func (t Tickets) Load(ctx context.Context, least int) *Load {
+	l := &Load{tickets: t, least: least, enough: make(chan struct{}), ended: make(chan error, 1)}
 	go func() { l.ended <- l.run(ctx) }()
 	return l
 }
@@ -33,10 +34,16 @@ func (l *Load) run(ctx context.Context) error {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
+		enough := l.enough
+		if l.made < l.least {
+			enough = nil
+		}
 		select {
 		case <-tick.C:
-		case <-ctx.Done():
+		case <-enough:
 			return nil
+		case <-ctx.Done():
+			return context.Cause(ctx)
 		}
 		if err := l.step(context.WithoutCancel(ctx)); err != nil {
 			return err
@@ -65,7 +72,7 @@ func (l *Load) step(ctx context.Context) error {
 // Stop ends it, and tells how many Tickets it made and left. It fails where a request
 // of it did.
 func (l *Load) Stop() (left, made int, err error) {
-	l.cancel()
+	close(l.enough)
 	err = <-l.ended
 	return l.left, l.made, err
 }
