@@ -19,52 +19,22 @@ import (
 // Bookings are listed first, so that what is booked meanwhile is not among them, and
 // looked at once more in the end, so that what is cancelled meanwhile is not either.
 func (d *desk) orphans(ctx context.Context, stdout io.Writer) error {
-	here := []tether.References{d.references}
-	for _, id := range d.formerClusterIDs {
-		here = append(here, managed(d.settings, nil).References(id))
+	listed, known, err := d.listed(ctx)
+	if err != nil {
+		return err
 	}
-	var listed []booking.Booking
-	known := map[string]bool{} // ids, ended ones too
-	for b, err := range d.flights.api.List(ctx, "") {
-		if err != nil {
-			return fmt.Errorf("list the bookings: %w", err)
-		}
-		known[b.ID] = true
-		ours := func(r tether.References) bool { return r.InCluster(b.ClientReference) }
-		if standing(b) && slices.ContainsFunc(here, ours) {
-			listed = append(listed, b)
-		}
+	c, err := d.claims(ctx, known)
+	if err != nil {
+		return err
 	}
-	claimed := map[string]bool{}
-	var unreadable []string
-	booked, unknown := 0, 0
-	for t, err := range d.all(ctx) {
-		if err != nil {
-			return err
-		}
-		claim, err := d.references.Claim(t)
-		if err != nil {
-			unreadable = append(unreadable, fmt.Sprintf("%s/%s: %v; a booking listed here may be its own", t.GetNamespace(), t.GetName(), err))
-		}
-		// What was just taken over carries references that no claim has yet.
-		for _, reference := range append(claim.References, d.references.Of(t, 1), d.references.Of(t, 2)) {
-			claimed[reference] = true
-		}
-		if id, _, _ := unstructured.NestedString(t.Object, "status", "bookingID"); id != "" {
-			booked++
-			if !known[id] {
-				unknown++
-			}
-		}
-	}
-	if unknown == booked && booked > 0 {
-		return fmt.Errorf("the account of this token has none of the bookings that %d Tickets say they have: is it the one that the controller books with?", booked)
+	if c.unknown == c.booked && c.booked > 0 {
+		return fmt.Errorf("the account of this token has none of the bookings that %d Tickets say they have: is it the one that the controller books with?", c.booked)
 	}
 	table := tabwriter.NewWriter(stdout, 0, 8, 3, ' ', 0)
 	_, _ = fmt.Fprintln(table, "BOOKING\tFROM\tTO\tDATE\tSTATE\tLOCATOR\tREFERENCE") // Flush tells
 	n := 0
 	for _, b := range listed {
-		if claimed[b.ClientReference] {
+		if c.references[b.ClientReference] {
 			continue
 		}
 		now, err := d.flights.api.Get(ctx, b.ID)
@@ -85,13 +55,65 @@ func (d *desk) orphans(ctx context.Context, stdout io.Writer) error {
 	case n == 0:
 		_, _ = fmt.Fprintln(stdout, "every booking of this cluster has its Ticket")
 	}
-	for _, u := range unreadable {
+	for _, u := range c.unreadable {
 		_, _ = fmt.Fprintln(stdout, u)
 	}
-	if unknown > 0 {
-		_, _ = fmt.Fprintf(stdout, "%d of %d Tickets have a booking that the account of this token does not know; see their conditions\n", unknown, booked)
+	if c.unknown > 0 {
+		_, _ = fmt.Fprintf(stdout, "%d of %d Tickets have a booking that the account of this token does not know; see their conditions\n", c.unknown, c.booked)
 	}
 	return nil
+}
+
+// listed are the bookings of this cluster that are standing, and the ids of all that the
+// account has, ended ones too.
+func (d *desk) listed(ctx context.Context) (listed []booking.Booking, known map[string]bool, err error) {
+	here := []tether.References{d.references}
+	for _, id := range d.formerClusterIDs {
+		here = append(here, managed(d.settings, nil).References(id))
+	}
+	known = map[string]bool{}
+	for b, err := range d.flights.api.List(ctx, "") {
+		if err != nil {
+			return nil, nil, fmt.Errorf("list the bookings: %w", err)
+		}
+		known[b.ID] = true
+		ours := func(r tether.References) bool { return r.InCluster(b.ClientReference) }
+		if standing(b) && slices.ContainsFunc(here, ours) {
+			listed = append(listed, b)
+		}
+	}
+	return listed, known, nil
+}
+
+// claims is what Tickets say of bookings.
+type claims struct {
+	references      map[string]bool // that a Ticket's booking carries, or will
+	unreadable      []string        // Tickets whose claim cannot be read, and why
+	booked, unknown int             // Tickets with a booking, and those with one that is not known
+}
+
+func (d *desk) claims(ctx context.Context, known map[string]bool) (claims, error) {
+	c := claims{references: map[string]bool{}}
+	for t, err := range d.all(ctx) {
+		if err != nil {
+			return c, err
+		}
+		claim, err := d.references.Claim(t)
+		if err != nil {
+			c.unreadable = append(c.unreadable, fmt.Sprintf("%s/%s: %v; a booking listed here may be its own", t.GetNamespace(), t.GetName(), err))
+		}
+		// What was just taken over carries references that no claim has yet.
+		for _, reference := range append(claim.References, d.references.Of(t, 1), d.references.Of(t, 2)) {
+			c.references[reference] = true
+		}
+		if id, _, _ := unstructured.NestedString(t.Object, "status", "bookingID"); id != "" {
+			c.booked++
+			if !known[id] {
+				c.unknown++
+			}
+		}
+	}
+	return c, nil
 }
 
 // standing tells whether a booking is one to do something about: a flown one is not.

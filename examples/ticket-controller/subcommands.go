@@ -59,7 +59,7 @@ again after it was cut short, and goes on.`,
 			own: []option{
 				fileOption("What backup has written. Required."),
 				flagged("take-over", "Take over bookings of another cluster. Needs the booking API. [false]", func(s *settings) *bool { return &s.takeOver }),
-				flagged("dry-run", "Print what would be done, and do nothing. [false]", func(s *settings) *bool { return &s.dryRun }),
+				flagged("dry-run", "Print what would be done, and do nothing; the booking API is not asked. [false]", func(s *settings) *bool { return &s.dryRun }),
 			},
 			booking: func(s settings) bool { return s.takeOver && !s.dryRun },
 			run:     (*desk).restore,
