@@ -180,6 +180,30 @@ func TestACluserIsFoundOrItIsSaidWhereItWasLookedFor(t *testing.T) {
 	}
 }
 
+func TestWhyTheBookingAPIIsNotReachedIsTold(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	put := func(name, content string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	config, missing := put("config", kubeconfig+"current-context: one\n"), filepath.Join(dir, "missing")
+	for token, want := range map[string]string{
+		missing:               "--booking-token-file: token file: open " + missing + ": no such file or directory",
+		put("empty", ""):      "empty is empty: write the bearer token",
+		put("token", "token"): "no connection: connect: connection refused",
+	} {
+		var stderr strings.Builder
+		args := []string{"orphans", "--kubeconfig", config, "--cluster-id", "x", "--booking-url", "http://127.0.0.1:1", "--booking-token-file", token}
+		if code := dispatch(t.Context(), args, io.Discard, &stderr, none, new(lastActs).add); code != 1 || !strings.Contains(stderr.String(), want) {
+			t.Errorf("exit status %d, and %q lacks %q", code, stderr.String(), want)
+		}
+	}
+}
+
 func TestAPodWithoutATokenIsNamed(t *testing.T) {
 	t.Setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
 	t.Setenv("KUBERNETES_SERVICE_PORT", "6443")
