@@ -30,10 +30,12 @@ func mustWith(t *testing.T, input string, args ...string) string {
 }
 
 // operator leaves the operator installed by steps 2 to 4 of its README, with its
-// two pods ready, one on each node.
+// two pods ready, one on each node. What the test does with it is taken away at its end,
+// also where it fails, and after it has told why.
 func operator(t *testing.T) {
 	t.Helper()
 	install(t)
+	t.Cleanup(func() { takeAway(t) })
 	t.Cleanup(func() {
 		if t.Failed() {
 			explain(t)

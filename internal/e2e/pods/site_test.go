@@ -73,6 +73,18 @@ func (s *bookingSite) callsFrom(pod string, since time.Time) []call {
 	})
 }
 
+// creates is how many requests there were for a booking since a time.
+func (s *bookingSite) creates(since time.Time) (n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, c := range s.calls {
+		if c.method == http.MethodPost && c.path == "/v1/bookings" && !c.at.Before(since) {
+			n++
+		}
+	}
+	return n
+}
+
 // live are the bookings that stand, by id.
 func (s *bookingSite) live() map[string]booking.Booking {
 	all := map[string]booking.Booking{}

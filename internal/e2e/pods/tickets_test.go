@@ -11,28 +11,34 @@ import (
 // flights is a namespace with the Tickets of one test.
 type flights struct{ traffic.Tickets }
 
-// newFlights makes one. At the end of the test its Tickets are taken away, while
-// there is an operator that cancels what they booked.
+// newFlights makes one.
 func newFlights(t *testing.T) flights {
 	t.Helper()
-	f := flights{traffic.Tickets{Client: resources, Namespace: mustWith(t, `{"apiVersion":"v1","kind":"Namespace","metadata":{"generateName":"flights-"}}`,
+	return flights{traffic.Tickets{Client: resources, Namespace: mustWith(t,
+		`{"apiVersion":"v1","kind":"Namespace","metadata":{"generateName":"flights-","labels":{"`+ofTheTests+`":"true"}}}`,
 		"create", "-f", "-", "-o", "jsonpath={.metadata.name}")}}
-	t.Cleanup(func() {
-		if t.Failed() {
-			return // they tell why, and may be stuck; the cluster goes with them
+}
+
+// ofTheTests is a label of what they make, and take away by it.
+const ofTheTests = "flights.com/of-the-tests"
+
+// takeAway removes all Tickets, while there is an operator that cancels what they booked,
+// and their namespaces.
+func takeAway(t *testing.T) {
+	t.Helper()
+	run := func(args ...string) (out string) {
+		out, err := kubectl.Run(context.WithoutCancel(t.Context()), "", args...)
+		if err != nil {
+			t.Error(err)
 		}
-		// The Tickets first: a namespace that goes asks only now and then whether
-		// what waits in it has gone.
-		for _, args := range [][]string{
-			{"delete", "tickets", "--all", "-n", f.Namespace, "--timeout=100s"},
-			{"delete", "namespace", f.Namespace, "--wait=false"},
-		} {
-			if _, err := kubectl.Run(context.WithoutCancel(t.Context()), "", args...); err != nil {
-				t.Error(err)
-			}
-		}
-	})
-	return f
+		return out
+	}
+	// The Tickets first: a namespace that goes asks only now and then whether
+	// what waits in it has gone.
+	if run("get", "crd", "tickets.flights.com", "--ignore-not-found", "-o", "name") != "" {
+		run("delete", "tickets", "--all", "--all-namespaces", "--timeout=100s")
+	}
+	run("delete", "namespace", "-l", ofTheTests, "--wait=false")
 }
 
 // book makes Tickets, and does not wait.

@@ -5,22 +5,18 @@ package traffic
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
-	"k8s.io/client-go/tools/cache"
-	watchtools "k8s.io/client-go/tools/watch"
 
 	v1 "github.com/tetherkube/tether/examples/ticket-controller/api/v1"
 	"github.com/tetherkube/tether/fake"
+	"github.com/tetherkube/tether/internal/e2e/objects"
 )
 
 // Resource is that of Tickets.
@@ -80,42 +76,11 @@ func (t Tickets) Booked(ctx context.Context, n int) ([]*v1.Ticket, error) {
 // Await watches them until all of them together are as wanted. Its error tells how they
 // were last.
 func (t Tickets) Await(ctx context.Context, wanted func([]*v1.Ticket) bool) ([]*v1.Ticket, error) {
-	client, known := t.client(), map[string]*v1.Ticket{}
-	all := func() []*v1.Ticket { return slices.Collect(maps.Values(known)) }
-	learn := func(o any) error {
-		obj, into := o.(*unstructured.Unstructured), new(v1.Ticket)
-		known[obj.GetName()] = into
-		return runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, into)
-	}
-	lw := &cache.ListWatch{
-		ListWithContextFunc: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
-			return client.List(ctx, o)
-		},
-		WatchFuncWithContext: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) {
-			return client.Watch(ctx, o)
-		},
-	}
-	_, err := watchtools.UntilWithSync(ctx, lw, &unstructured.Unstructured{},
-		func(store cache.Store) (bool, error) { // has all that there were at first
-			for _, o := range store.List() {
-				if err := learn(o); err != nil {
-					return false, err
-				}
-			}
-			return wanted(all()), nil
-		},
-		func(e watch.Event) (bool, error) {
-			if e.Type == watch.Deleted {
-				delete(known, e.Object.(*unstructured.Unstructured).GetName())
-			} else if err := learn(e.Object); err != nil {
-				return false, err
-			}
-			return wanted(all()), nil
-		})
+	all, err := objects.Await(ctx, t.client(), wanted)
 	if err != nil {
-		err = fmt.Errorf("%w (%w); %d Tickets were there, and not booked: %s", err, context.Cause(ctx), len(known), unbooked(all()))
+		err = fmt.Errorf("%w; %d Tickets were there, and not booked: %s", err, len(all), unbooked(all))
 	}
-	return all(), err
+	return all, err
 }
 
 // unbooked describes those that are not booked, ten at most.
