@@ -155,7 +155,9 @@ func goBuild(ctx context.Context, work, to, flags string, progress io.Writer, wh
 
 func runGo(ctx context.Context, work, name string, progress io.Writer, env []string, args ...string) error {
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Dir, cmd.Env = work, append(environment(), env...)
+	// The compiler collects its garbage less often: a fifth of the time, for memory that
+	// each package needs for a moment.
+	cmd.Dir, cmd.Env = work, append(append(environment(), "GOGC=400"), env...)
 	told := &tally{name: name, to: progress, next: time.Now()}
 	cmd.Stdout, cmd.Stderr = told, told
 	if err := cmd.Run(); err != nil {

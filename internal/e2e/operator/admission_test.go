@@ -118,7 +118,7 @@ func TestTheInstallationInOneNamespaceHasNothingOfTheClusters(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, obj := range objects(t, made) {
+	for _, obj := range documents(t, made) {
 		if obj.GetNamespace() != "flights" {
 			t.Errorf("%s %s is in namespace %q", obj.GetKind(), obj.GetName(), obj.GetNamespace())
 		}
@@ -134,7 +134,7 @@ func TestInstallYAMLIsWhatKubectlMakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(objects(t, made), unit(t)); diff != "" {
+	if diff := cmp.Diff(documents(t, made), unit(t)); diff != "" {
 		t.Errorf("(-kubectl +install.yaml):\n%s", diff)
 	}
 }

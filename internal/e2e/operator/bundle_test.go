@@ -28,7 +28,7 @@ func bundle(t *testing.T) (made []*unstructured.Unstructured, csv *unstructured.
 		if err != nil {
 			t.Fatal(err)
 		}
-		made = append(made, objects(t, string(raw))...)
+		made = append(made, documents(t, string(raw))...)
 	}
 	i := slices.IndexFunc(made, func(u *unstructured.Unstructured) bool { return u.GetKind() == "ClusterServiceVersion" })
 	csv = made[i]

@@ -18,11 +18,11 @@ func unit(t *testing.T) []*unstructured.Unstructured {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return objects(t, string(raw))
+	return documents(t, string(raw))
 }
 
-// objects are those of a stream of YAML documents.
-func objects(t *testing.T, text string) (all []*unstructured.Unstructured) {
+// documents are the objects of a stream of YAML documents.
+func documents(t *testing.T, text string) (all []*unstructured.Unstructured) {
 	t.Helper()
 	for document := range strings.SplitSeq(text, "\n---\n") {
 		obj := &unstructured.Unstructured{}

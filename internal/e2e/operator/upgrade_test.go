@@ -11,9 +11,11 @@ import (
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
+	coordinationv1 "k8s.io/api/coordination/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	v1 "github.com/tetherkube/tether/examples/ticket-controller/api/v1"
+	"github.com/tetherkube/tether/internal/e2e/objects"
 	"github.com/tetherkube/tether/internal/e2e/process"
 	"github.com/tetherkube/tether/internal/e2e/proxy"
 	"github.com/tetherkube/tether/internal/e2e/suite"
@@ -130,14 +132,15 @@ func takeOver(t *testing.T, from [2]*process.Process) {
 			t.Errorf("%+v, %v", exit, err)
 		}
 	}
-	ctx, tick := patiently(t, "another leader"), time.NewTicker(100*time.Millisecond)
-	defer tick.Stop()
-	for now := holder(ctx); now == "" || now == before; now = holder(ctx) {
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			t.Fatal(context.Cause(ctx))
-		}
+	leases := resources.Resource(coordinationv1.SchemeGroupVersion.WithResource("leases")).Namespace(namespace)
+	_, err := objects.Await(patiently(t, "another leader"), leases, func(all []*coordinationv1.Lease) bool {
+		return slices.ContainsFunc(all, func(l *coordinationv1.Lease) bool {
+			now := l.Spec.HolderIdentity
+			return l.Name == "ticket-controller" && now != nil && *now != "" && *now != before
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 
