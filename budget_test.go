@@ -208,7 +208,7 @@ func TestAPassWhoseNextCallIsRefusedIsDeferred(t *testing.T) {
 		if c := findCondition(s.get(ctx, "a").Status.Conditions, conditionReconciling); c == nil || c.Reason != reasonEndpointUnavailable || s.standing() != 1 {
 			t.Errorf("a pass that may not go on says %+v", c)
 		}
-		time.Sleep(time.Minute)
+		time.Sleep(2 * time.Minute) // the pause, and what the lowest rate has a call wait after it
 		if n := s.standing(); n != 0 {
 			t.Error("it does not go on when the endpoint is tried")
 		}

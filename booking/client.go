@@ -23,7 +23,7 @@ type Options struct {
 	// the proxy that the environment names]. It must not send a request again by
 	// itself, and it stays the caller's: Close does not touch it.
 	Transport http.RoundTripper
-	// Timeout bounds one request with its answer [30s]. A list is one request for
+	// Timeout bounds one request with its answer, and the token's coming before it [30s]. A list is one request for
 	// each page. The context of a call may set an earlier deadline.
 	Timeout time.Duration
 	// MaxBody bounds the body of an answer in bytes, after decompression [1 MiB].

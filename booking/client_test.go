@@ -502,6 +502,46 @@ func TestASentRequestWithoutAnAnswerInTimeIsUnknown(t *testing.T) {
 	}
 }
 
+func TestATokenThatDoesNotComeIsNotWaitedForLongerThanARequest(t *testing.T) {
+	client := serve(t, func(http.ResponseWriter, *http.Request) { t.Error("something was sent") }, func(o *booking.Options) {
+		o.Timeout = 10 * time.Millisecond
+		o.Token = func(ctx context.Context) (string, error) { <-ctx.Done(); return "", ctx.Err() }
+	})
+	_, err := client.Create(t.Context(), "k", request())
+	if wantError(t, err, booking.OpCreate, booking.NoToken, booking.Deferred); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("the reason is lost: %v", err)
+	}
+}
+
+func TestABookingIsFoundByItsIDOrByItsReference(t *testing.T) {
+	var asked []string
+	client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.URL.Path+"?"+r.URL.Query().Get("client_reference"))
+		switch r.URL.Path {
+		case "/v1/bookings/bk-1":
+			answer(w, 200, "application/json", example())
+		case "/v1/bookings":
+			answer(w, 200, "application/json", `{"bookings": [], "next_cursor": null}`)
+		default:
+			answer(w, 404, booking.MediaTypeProblem, booking.NewProblem(booking.NotFound, "no such booking"))
+		}
+	})
+	for _, x := range []struct {
+		id, reference string
+		want          int
+	}{{"bk-1", "r", 1}, {"bk-2", "r", 0}, {"", "r", 0}} {
+		if found, err := client.Find(t.Context(), x.id, x.reference); err != nil || len(found) != x.want {
+			t.Errorf("%+v: %+v, %v", x, found, err)
+		}
+	}
+	if _, err := client.Find(t.Context(), "../r", "r"); !errors.Is(err, booking.BadArgument) {
+		t.Errorf("got %v", err)
+	}
+	if want := []string{"/v1/bookings/bk-1?", "/v1/bookings/bk-2?", "/v1/bookings?r"}; !cmp.Equal(asked, want) {
+		t.Error(cmp.Diff(want, asked))
+	}
+}
+
 func TestATokenIsReadForEachRequestAndNeverTold(t *testing.T) {
 	var got []string
 	file := filepath.Join(t.TempDir(), "token")

@@ -28,7 +28,9 @@ type exchange struct {
 // do sends x once and decodes a good answer into into. check says what is wrong
 // with what was decoded; an answer that fails it is a [BadAnswer].
 func (c *Client) do(ctx context.Context, x exchange, into any, check func() string) (replayed bool, err error) {
-	token, err := c.token(ctx)
+	bounded, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	token, err := c.token(bounded)
 	if err == nil {
 		err = checkToken(token)
 	}
@@ -38,8 +40,6 @@ func (c *Client) do(ctx context.Context, x exchange, into any, check func() stri
 	if ctx.Err() != nil {
 		return false, &Error{Op: x.op, Kind: NotSent, note: "the context was over before", err: cause(ctx)}
 	}
-	bounded, cancel := context.WithTimeout(ctx, c.timeout)
-	defer cancel()
 
 	var sight sight
 	req, err := c.newRequest(sight.watch(bounded), x, token)

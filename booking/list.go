@@ -2,6 +2,7 @@ package booking
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http"
@@ -68,6 +69,23 @@ func (c *Client) Lookup(ctx context.Context, reference string) ([]Booking, error
 		found = append(found, b)
 	}
 	return found, nil
+}
+
+// Find is the booking of an id, or what [Client.Lookup] finds under a reference where the
+// id is "". A booking that this caller does not have is none, and no error. By id, what is
+// booked shows at once; look-ups by reference may lag.
+func (c *Client) Find(ctx context.Context, id, reference string) ([]Booking, error) {
+	if id == "" {
+		return c.Lookup(ctx, reference)
+	}
+	b, err := c.Get(ctx, id)
+	switch {
+	case errors.Is(err, NotFound):
+		return nil, nil
+	case err != nil:
+		return nil, err
+	}
+	return []Booking{b}, nil
 }
 
 func (c *Client) page(ctx context.Context, reference, cursor string) (Page, error) {

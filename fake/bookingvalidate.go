@@ -17,8 +17,8 @@ import (
 
 var (
 	airport      = regexp.MustCompile(`^[A-Z]{3}$`)
-	flightNumber = regexp.MustCompile(`^[A-Z0-9]{2}[0-9]{1,4}$`)
-	phone        = regexp.MustCompile(`^\+[1-9][0-9]{6,14}$`)
+	flightNumber = regexp.MustCompile(`^[A-Z0-9]{2}[0-9]{1,4}[A-Z]?$`)
+	phone        = regexp.MustCompile(`^\+[1-9][0-9]{5,14}$`)
 )
 
 // mistakes collects what is wrong with a request.

@@ -17,7 +17,7 @@ import (
 type flights struct{ *booking.Client }
 
 func (f flights) Observe(ctx context.Context, t *v1.Ticket, c tether.Call) (tether.Observation, error) {
-	found, err := f.Lookup(ctx, c.Reference)
+	found, err := f.Find(ctx, c.ID, c.Reference)
 	if err != nil || len(found) == 0 {
 		return tether.Observation{State: tether.Absent}, err
 	}

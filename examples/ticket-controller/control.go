@@ -173,13 +173,15 @@ type served struct {
 	handler http.Handler
 }
 
-// serve starts the servers, and returns what stops them.
+// serve starts the servers, and returns what stops them and waits for their end.
 func serve(log logr.Logger, all map[string]served) (func(), error) {
 	var servers []*http.Server
+	var serving sync.WaitGroup
 	closeAll := func() {
 		for _, srv := range servers {
 			_ = srv.Close() // it was of use until here
 		}
+		serving.Wait()
 	}
 	for flag, s := range all {
 		if s.addr == "" {
@@ -190,14 +192,14 @@ func serve(log logr.Logger, all map[string]served) (func(), error) {
 			closeAll()
 			return nil, fmt.Errorf("%s %s: %w; choose an address as 127.0.0.1:8080", flag, s.addr, err)
 		}
-		srv := &http.Server{Handler: s.handler, ReadHeaderTimeout: 5 * time.Second}
+		srv := &http.Server{Handler: s.handler, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(logr.ToSlogHandler(log), slog.LevelInfo)}
 		servers = append(servers, srv)
 		log.Info("serving", "flag", flag, "address", l.Addr().String())
-		go func() {
+		serving.Go(func() {
 			if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 				log.Error(err, "server ended", "flag", flag)
 			}
-		}()
+		})
 	}
 	return closeAll, nil
 }

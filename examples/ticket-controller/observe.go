@@ -73,7 +73,7 @@ func observe(ctx context.Context, t *v1.Ticket, b booking.Booking) tether.Observ
 // one does not stand any more, Tether tells.
 func tellChanges(ctx context.Context, t *v1.Ticket, b booking.Booking) {
 	was := t.Status
-	if was.Flight != nil && was.Flight.Departure != nil && b.Flight != nil && b.ScheduleChange != nil && !was.Flight.Departure.Time.Equal(b.Flight.DepartureTime) {
+	if was.Flight != nil && was.Flight.Departure != nil && b.Flight != nil && b.ScheduleChange != nil && !was.Flight.Departure.Time.Equal(seconds(b.Flight.DepartureTime)) {
 		tether.Event(ctx, corev1.EventTypeWarning, "ScheduleChanged", fmt.Sprintf("the airline moved %s from %s to %s",
 			b.Flight.Number, was.Flight.Departure.UTC().Format(time.RFC3339), b.Flight.DepartureTime.UTC().Format(time.RFC3339)))
 	}
@@ -83,16 +83,19 @@ func tellChanges(ctx context.Context, t *v1.Ticket, b booking.Booking) {
 // write for each look would tell nobody anything.
 const observedEvery = time.Hour
 
+// seconds is a time as status keeps it: what is finer would differ at every look.
+func seconds(t time.Time) time.Time { return t.Truncate(time.Second) }
+
 func fill(s *v1.TicketStatus, b booking.Booking) {
 	was := *s
 	s.State, s.RecordLocator, s.Seats = v1.BookingState(b.Status), b.RecordLocator, b.Seats
 	s.Price = &v1.Money{Amount: b.Price.Amount, Currency: b.Price.Currency}
-	s.BookedAt = new(metav1.NewTime(b.BookedAt.Truncate(time.Second)))
+	s.BookedAt = new(metav1.NewTime(seconds(b.BookedAt)))
 	s.Flight = nil
 	if b.Flight != nil {
-		s.Flight = &v1.Flight{Number: b.Flight.Number, Departure: new(metav1.NewTime(b.Flight.DepartureTime))}
+		s.Flight = &v1.Flight{Number: b.Flight.Number, Departure: new(metav1.NewTime(seconds(b.Flight.DepartureTime)))}
 	}
 	if was.LastObservedAt == nil || time.Since(was.LastObservedAt.Time) > observedEvery || !equality.Semantic.DeepEqual(was, *s) {
-		s.LastObservedAt = new(metav1.NewTime(time.Now().Truncate(time.Second)))
+		s.LastObservedAt = new(metav1.NewTime(seconds(time.Now())))
 	}
 }

@@ -96,6 +96,8 @@ const (
 
 // watch asks until ctx ends. Where the API server does not answer, others say so.
 func (r *rights) watch(ctx context.Context, cfg *rest.Config, wanted []right) {
+	cfg = rest.CopyConfig(cfg)
+	cfg.QPS = -1 // the server's priority and fairness bounds it; there are seven questions a namespace
 	transport, err := rest.HTTPClientFor(cfg)
 	if err != nil {
 		r.log.Error(err, "rights are not looked at")

@@ -1,17 +1,22 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/go-logr/logr"
 	"github.com/go-logr/logr/funcr"
 	client "k8s.io/client-go/kubernetes/typed/authorization/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/tetherkube/tether"
 	"github.com/tetherkube/tether/fake"
+	"github.com/tetherkube/tether/fake/faketest"
 )
 
 func TestTheRightsWantedAreThoseOfItsSettings(t *testing.T) {
@@ -82,6 +87,33 @@ func TestAMissingRightIsToldInReadinessAndLogUntilItIsThere(t *testing.T) {
 	if len(log) != 2 || !strings.Contains(log[0], `"missing"="patch tickets"`) {
 		t.Errorf("logged were %q", log)
 	}
+}
+
+func TestTheRightsInManyNamespacesAreLookedAtWithoutWaiting(t *testing.T) {
+	t.Parallel()
+	faketest.Run(t, faketest.Options{}, func(_ context.Context, t *testing.T, w *faketest.World) {
+		var s settings
+		for i := range 60 {
+			s.namespaces = append(s.namespaces, fmt.Sprint("flights", i))
+		}
+		wanted := rightsWanted(s, nil)
+		w.Start(func(ctx context.Context, cluster *rest.Config, _ *http.Client) error {
+			cluster = rest.CopyConfig(cluster)
+			cluster.QPS = 0 // client-go's default, as a kubeconfig has it
+			(&rights{log: logr.Discard()}).watch(ctx, cluster, wanted)
+			return nil
+		})
+		time.Sleep(time.Second)
+		asked := 0
+		for _, e := range w.API.Journal() {
+			if e.Resource == "selfsubjectaccessreviews" {
+				asked++
+			}
+		}
+		if asked != len(wanted) {
+			t.Errorf("%d of %d rights were asked for within a second", asked, len(wanted))
+		}
+	})
 }
 
 func TestAnAccountWithoutRightsLacksThemAll(t *testing.T) {

@@ -40,7 +40,7 @@ kubectl get tickets
 cat <<EOF
 
 The tickets above are booked at $url. In another terminal, with
-  export KUBECONFIG=$KUBECONFIG
+  export KUBECONFIG=${KUBECONFIG:-$HOME/.kube/config}
 try:
   kubectl get tickets -w
   kubectl patch ticket to-new-york --type merge -p '{"spec":{"departureDate":"2027-05-02"}}'
