@@ -36,7 +36,7 @@ func (c *controller[T]) holderOf(reference string) (Key, bool) {
 
 // derived are the references that an object derives, by its claim.
 func (c *controller[T]) derived(obj T) []string {
-	claim, err := protocol.ParseClaim(obj.GetAnnotations()[c.nameOn(obj)+claimSuffix])
+	claim, err := protocol.ParseClaim(obj.GetAnnotations()[c.namesOn(obj).claim])
 	if err != nil {
 		return nil
 	}

@@ -11,31 +11,40 @@ import (
 	"github.com/tetherkube/tether/internal/protocol"
 )
 
-// asks are the annotations by which people ask something of a controller.
-type asks struct {
-	domain string // "": none
-	name   string
+// asks are the names of the annotations by which people ask something of a controller.
+// The zero asks are none.
+type asks struct{ paused, orphaned, reconcileAt, adopt, anew, outcome string }
+
+func newAsks(domain, name string) asks {
+	if domain == "" {
+		return asks{}
+	}
+	one := domain + "/" + name
+	return asks{
+		paused: domain + "/paused", orphaned: domain + "/orphan", reconcileAt: domain + "/reconcile-at",
+		adopt: one + ".adopt", anew: one + ".new", outcome: one + ".outcome",
+	}
 }
 
-func (a asks) all() []string {
-	return []string{a.paused(), a.orphaned(), a.reconcileAt(), a.one("adopt"), a.one("new"), a.one("outcome")}
+func (a asks) all() [6]string {
+	return [...]string{a.paused, a.orphaned, a.reconcileAt, a.adopt, a.anew, a.outcome}
 }
-
-func (a asks) paused() string         { return a.domain + "/paused" }
-func (a asks) orphaned() string       { return a.domain + "/orphan" }
-func (a asks) reconcileAt() string    { return a.domain + "/reconcile-at" }
-func (a asks) one(what string) string { return a.domain + "/" + a.name + "." + what }
 
 func (a asks) orphan(obj metav1.Object) bool {
-	return a.domain != "" && obj.GetAnnotations()[a.orphaned()] == "true"
+	return a != asks{} && obj.GetAnnotations()[a.orphaned] == "true"
 }
 
 // same tells whether two versions of an object ask the same.
 func (a asks) same(x, y metav1.Object) bool {
-	if a.domain == "" {
+	if a == (asks{}) {
 		return true
 	}
-	return !slices.ContainsFunc(a.all(), func(name string) bool { return !sameAnnotation(x, name, y, name) })
+	for _, name := range a.all() {
+		if !sameAnnotation(x, name, y, name) {
+			return false
+		}
+	}
+	return true
 }
 
 // sameAnnotation: both carry it with the same value, or neither does. An empty one
@@ -52,14 +61,14 @@ var outcomeForm = regexp.MustCompile(`^[1-9][0-9]*\.[1-9][0-9]*=(happened:.+|did
 // told, with the remedy, and nothing is guessed.
 func (a asks) parse(obj metav1.Object) protocol.Ask {
 	var ask protocol.Ask
-	if a.domain == "" {
+	if a == (asks{}) {
 		return ask
 	}
 	set := obj.GetAnnotations()
 	for _, flag := range []struct {
 		name string
 		to   *bool
-	}{{a.paused(), &ask.Paused}, {a.orphaned(), &ask.Orphan}} {
+	}{{a.paused, &ask.Paused}, {a.orphaned, &ask.Orphan}} {
 		switch v, ok := set[flag.name]; {
 		case v == "true":
 			*flag.to = true
@@ -67,10 +76,10 @@ func (a asks) parse(obj metav1.Object) protocol.Ask {
 			ask.Invalid = fmt.Sprintf(`annotation %s is %q; set it to "true", or take it off`, flag.name, clip(v, 64))
 		}
 	}
-	ask.ReconcileAt = set[a.reconcileAt()]
-	ask.Adopt, ask.New, ask.Outcome = set[a.one("adopt")], set[a.one("new")], set[a.one("outcome")]
+	ask.ReconcileAt = set[a.reconcileAt]
+	ask.Adopt, ask.New, ask.Outcome = set[a.adopt], set[a.anew], set[a.outcome]
 	if ask.Outcome != "" && !outcomeForm.MatchString(ask.Outcome) {
-		ask.Invalid = fmt.Sprintf(`annotation %s is %q; give "<incarnation>.<attempt>=happened:<id>" or "<incarnation>.<attempt>=did-not-happen"`, a.one("outcome"), clip(ask.Outcome, 64))
+		ask.Invalid = fmt.Sprintf(`annotation %s is %q; give "<incarnation>.<attempt>=happened:<id>" or "<incarnation>.<attempt>=did-not-happen"`, a.outcome, clip(ask.Outcome, 64))
 	}
 	return ask
 }

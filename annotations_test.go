@@ -17,7 +17,7 @@ func annotated(kv ...string) *thing {
 
 func TestAnnotationsAreReadStrictly(t *testing.T) {
 	t.Parallel()
-	a := asks{"example.com", "thing"}
+	a := newAsks("example.com", "thing")
 	for _, name := range []string{"example.com/paused", "example.com/orphan"} {
 		for _, v := range []string{"", "yes", "True", "false", "1", " true", strings.Repeat("x", 10000)} {
 			ask := a.parse(annotated(name, v))
@@ -45,7 +45,7 @@ func TestAnnotationsAreReadStrictly(t *testing.T) {
 
 func TestAnotherControllersAnnotationsAskNothing(t *testing.T) {
 	t.Parallel()
-	a := asks{"example.com", "thing"}
+	a := newAsks("example.com", "thing")
 	if !a.same(annotated(), annotated("example.com/other.adopt", "x", "other.com/paused", "true")) {
 		t.Error("another controller's annotation is taken for this one's")
 	}
@@ -56,7 +56,7 @@ func TestAnotherControllersAnnotationsAskNothing(t *testing.T) {
 
 func TestAnEmptyAnnotationIsNotOneThatIsNotThere(t *testing.T) {
 	t.Parallel()
-	a := asks{"example.com", "thing"}
+	a := newAsks("example.com", "thing")
 	for _, name := range a.all() {
 		empty, none := annotated(name, ""), annotated()
 		if a.same(empty, none) || a.same(none, empty) {

@@ -185,7 +185,7 @@ func (r *managing[T]) another(s protocol.Sight, claim protocol.Claim) bool {
 func (r *managing[T]) unsee() {
 	id := *r.id
 	r.obj = r.have.DeepCopyObject().(T)
-	r.id = r.m.opts.ID(r.obj)
+	r.id = r.idOf(r.obj)
 	*r.id = id
 }
 

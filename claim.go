@@ -40,15 +40,16 @@ func (r *managing[T]) goOn(fresh T) {
 // is not taken for an edit of the author's.
 func (r *managing[T]) rebase(fresh T) {
 	obj := fresh.DeepCopyObject().(T)
+	r.stored = *r.idOf(obj)
 	r.c.status.share(r.obj, obj)
 	r.have, r.obj = fresh, obj
-	r.id = r.m.opts.ID(obj)
+	r.id = r.idOf(obj)
 }
 
 // writeClaim writes claim and finalizer in one guarded PATCH.
 func (r *managing[T]) writeClaim(ctx context.Context, s protocol.Step) (ending, bool) {
 	c, value := r.c, s.Claim.String()
-	before, beforeErr := r.parse(r.have.GetAnnotations()[r.nameOf(r.have)+claimSuffix])
+	before, beforeErr := r.parse(r.have.GetAnnotations()[c.namesOn(r.have).claim])
 	had := beforeErr == nil
 	annotations := c.moved(r.have)
 	annotations[c.claimName()] = value
@@ -100,17 +101,18 @@ func (r *managing[T]) record(ctx context.Context, s protocol.Step) (ending, bool
 	switch {
 	case err != nil:
 		return r.writeFailed(err, "record the id"), true
-	case again || *r.m.opts.ID(r.have) != s.ID:
-		return ending{name: "again", outcome: queue.Outcome{Kind: queue.Again}, noStatus: true}, true
+	case !again:
+		if r.rebase(r.have); r.stored == s.ID {
+			return ending{}, false
+		}
 	}
-	r.rebase(r.have)
-	return ending{}, false
+	return ending{name: "again", outcome: queue.Outcome{Kind: queue.Again}, noStatus: true}, true
 }
 
 // letGo releases the object.
 func (r *managing[T]) letGo(ctx context.Context, s protocol.Step) ending {
 	annotations := map[string]any{}
-	name := r.nameOf(r.have) + claimSuffix
+	name := r.c.namesOn(r.have).claim
 	if claim, err := r.parse(r.have.GetAnnotations()[name]); err == nil {
 		claim.Released = true
 		annotations[name] = claim.String()

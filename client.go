@@ -20,7 +20,10 @@ type ClientOptions struct {
 
 // Client writes objects that a pass makes, of the resource of an informer. What it
 // writes is in the informer's store when it returns, so that the next pass sees
-// it, and does not start a pass of the object whose pass wrote it. It works while
+// it, and does not start a pass of the object whose pass wrote it. What the informer's
+// options leave out is not, since no event would ever take it out again; where a field
+// selector is of other fields than name and namespace, neither is what the informer has
+// not heard of yet. It works while
 // [Run] runs the informer. All methods may be called concurrently; errors are
 // those of the API server, so that apierrors.IsNotFound and the like hold. What is
 // returned is the caller's.
@@ -44,11 +47,13 @@ func (c *Client[T]) Get(ctx context.Context, key Key) (T, error) {
 		var none T
 		return none, err
 	}
+	r := l.store.BeginRead(key)
 	got, err := l.client.Get(ctx, key)
 	if err != nil {
+		r.Failed()
 		return got, err
 	}
-	l.store.Apply(got)
+	l.keep(r, got)
 	return got.DeepCopyObject().(T), nil
 }
 
@@ -89,7 +94,7 @@ func (c *Client[T]) Delete(ctx context.Context, obj T) error {
 	case err != nil:
 		w.Failed()
 	case left:
-		w.Answered(got)
+		l.keep(w, got)
 	default:
 		w.Removed()
 	}
@@ -133,7 +138,7 @@ func (c *Client[T]) write(ctx context.Context, obj T, send func(*liveInformer[T]
 		w.Failed()
 		return none, err
 	}
-	w.Answered(got)
+	l.keep(w, got)
 	return got.DeepCopyObject().(T), nil
 }
 
@@ -143,8 +148,8 @@ func (c *Client[T]) body(obj T) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", c.in.name(), err)
 	}
-	m := map[string]any{}
-	if err := json.Unmarshal(raw, &m); err != nil {
+	m, err := decodeMap(raw)
+	if err != nil {
 		return nil, fmt.Errorf("client of %s: %w", c.in.name(), err)
 	}
 	m["apiVersion"], m["kind"] = c.in.resource.GroupVersion.String(), c.in.resource.Kind

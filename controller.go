@@ -91,13 +91,14 @@ type controller[T Object] struct {
 	external   *managedBy[T] // nil: made by New
 	status     statusField[T]
 	unfit      []string // what findStatus found
-	asks       asks
+	own        names
+	former     []names // of a managed controller
+	tooLong    error   // the cause of a pass's end at its deadline
 
 	// During a Run:
 	env        *environment
 	live       *liveInformer[T]
 	queue      *queue.Queue[Key]
-	statusOff  bool // the resource has no status subresource
 	judges     bool // this controller writes the conditions of kstatus
 	memoryMu   sync.Mutex
 	memory     map[Key]*memory    // of managed objects
@@ -106,7 +107,7 @@ type controller[T Object] struct {
 	unknown    map[Key]time.Time  // managed objects with a call of unknown outcome, since when
 	orphaned   int                // things outside that nobody derives, at the last listing
 	vanished   map[Key]T          // deleted ones whose finalizer somebody took off
-	passNumber counter
+	passNumber atomic.Uint64
 
 	since    string       // the version that the store must get to in this term
 	fresh    map[Key]bool // what was read consistently meanwhile; guarded by memoryMu
@@ -137,7 +138,8 @@ func newController[T Object](in *Informer[T], o Options) *controller[T] {
 	if c.opts.MaxBackoff == 0 {
 		c.opts.MaxBackoff = max(5*time.Minute, c.opts.MinBackoff)
 	}
-	c.asks = asks{c.opts.Domain, c.opts.Name}
+	c.own = newNames(c.opts.Domain + "/" + c.opts.Name)
+	c.tooLong = fmt.Errorf("the pass took longer than it may take, %v", c.opts.Timeout)
 	return c
 }
 
@@ -153,8 +155,8 @@ func (c *controller[T]) resource() string      { return c.in.name() }
 func (c *controller[T]) managed() bool         { return c.external != nil }
 func (c *controller[T]) budget() *Budget       { return c.opts.Budget }
 func (c *controller[T]) owner() any            { return c }
-func (c *controller[T]) finalizerName() string { return c.opts.Domain + "/" + c.opts.Name }
-func (c *controller[T]) claimName() string     { return c.finalizerName() + claimSuffix }
+func (c *controller[T]) finalizerName() string { return c.own.finalizer }
+func (c *controller[T]) claimName() string     { return c.own.claim }
 
 func (c *controller[T]) finalizes() (string, bool) {
 	return c.finalizerName(), c.finalizer != nil || c.external != nil
@@ -167,7 +169,11 @@ func (c *controller[T]) judgesStatus(one bool) {
 	c.judges = one && domainOK(c.in.resource.GroupVersion.Group)
 }
 
-func (c *controller[T]) writesStatus() bool { return c.status.has() && !c.statusOff }
+// writesStatus is asked once it is known what the API server serves. Nobody promised that
+// the resource of an unstructured object has a status.
+func (c *controller[T]) writesStatus() bool {
+	return c.status.has() && (!c.status.unstructured || c.live.served.Status)
+}
 
 func (c *controller[T]) informers() []informer {
 	all := []informer{c.in}
@@ -249,7 +255,7 @@ func (c *controller[T]) setUp(env *environment) error {
 	o := c.opts.queueOptions()
 	o.Counts = c.external == nil // what calls a Reconciler makes is not known
 	c.queue = queue.New[Key](o)
-	c.memory, c.stalled, c.statusOff = map[Key]*memory{}, map[Key]stalled[T]{}, false
+	c.memory, c.stalled = map[Key]*memory{}, map[Key]stalled[T]{}
 	c.caughtUp.Store(true) // until a term begins
 	c.losses, c.unknown, c.vanished = map[Key]time.Time{}, map[Key]time.Time{}, map[Key]T{}
 	c.live.store.Subscribe(c.heard)
@@ -261,11 +267,7 @@ func (c *controller[T]) setUp(env *environment) error {
 
 // checkServed holds the type against what the API server serves, once it is known.
 func (c *controller[T]) checkServed() error {
-	if c.live.served.Status || !c.status.has() {
-		return nil
-	}
-	if c.status.unstructured {
-		c.statusOff = true // nobody promised one
+	if c.live.served.Status || !c.status.has() || c.status.unstructured {
 		return nil
 	}
 	return fmt.Errorf("controller %q: %T has a Status, but %s has no status subresource; add subresources: {status: {}} to its CustomResourceDefinition", c.name(), *new(T), c.in.name())
@@ -277,7 +279,11 @@ func (c *controller[T]) known(key Key) bool {
 }
 
 func (c *controller[T]) add(key Key, cause queue.Cause) { c.queue.Add(key, cause) }
-func (c *controller[T]) drain()                         { c.queue.Close() }
+func (c *controller[T]) drain() {
+	if c.queue != nil { // nil: it was not set up
+		c.queue.Close()
+	}
+}
 
 // recovered is deferred, and has to ask for the panic itself.
 func (c *controller[T]) recovered(where string) {

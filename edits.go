@@ -1,6 +1,7 @@
 package tether
 
 import (
+	"bytes"
 	"encoding/json"
 	"reflect"
 	"slices"
@@ -51,14 +52,26 @@ func equal(a, b any) (same bool) {
 
 func asMap(o any) map[string]any {
 	raw, err := json.Marshal(o)
-	m := map[string]any{}
-	if err == nil {
-		err = json.Unmarshal(raw, &m)
+	if err != nil {
+		return nil
 	}
+	m, err := decodeMap(raw)
 	if err != nil {
 		return nil
 	}
 	return m
+}
+
+// decodeMap reads a JSON object whose numbers stay as they are written: an int64 of more
+// than 53 bits has no place in a float64.
+func decodeMap(raw []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	m := map[string]any{}
+	if err := d.Decode(&m); err != nil {
+		return nil, err
+	}
+	return m, nil
 }
 
 func differingPath(a, b map[string]any, at string) string {

@@ -86,14 +86,12 @@ func stalledEnding(reason, message string) ending {
 	}
 }
 
-const reasonEdited = "EditOutsideStatus"
-
 func editedEnding(path string) ending {
-	return stalledEnding(reasonEdited, path+" was changed in the pass's own copy of the object, which has no effect; change it with a Client")
+	return stalledEnding(protocol.ReasonEdited, path+" was changed in the pass's own copy of the object, which has no effect; change it with a Client")
 }
 
 func (p *pass[T]) paused(deleting bool) ending {
-	message := "paused by annotation " + p.c.asks.paused()
+	message := "paused by annotation " + p.c.own.asks.paused
 	if deleting {
 		message += "; the deletion waits until it is taken off"
 	}

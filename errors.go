@@ -2,6 +2,7 @@ package tether
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
 	"time"
 )
@@ -23,7 +24,7 @@ func (o *outcome) Unwrap() error { return o.err }
 // Terminal says that only a change of the object can help, and that nothing took
 // effect outside. The object is Stalled until its spec, a watched secondary or the
 // reconcile-at annotation changes; until then there is no pass, and no call
-// outside. Terminal(nil) is nil.
+// outside, but for a look now and then at what an [External] has live. Terminal(nil) is nil.
 func Terminal(err error) error { return wrap(err, &outcome{terminal: true, noEffect: true}) }
 
 // NoEffect says that definitely nothing took effect outside, and that it may be
@@ -88,7 +89,7 @@ type panicError struct {
 	stack []byte
 }
 
-func (p *panicError) Error() string { return "panic: " + sprint(p.value) }
+func (p *panicError) Error() string { return fmt.Sprintf("panic: %v", p.value) }
 
 func (p *panicError) Unwrap() error {
 	err, _ := p.value.(error)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"iter"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,7 +129,9 @@ type Listed struct {
 }
 
 // Validator is an optional part of an [External]: what is wrong with the object,
-// before anything is written or called. It makes no call.
+// before anything is written or called. It makes no call. The object is Stalled, with the
+// error behind "invalid: "; unlike a rejection by the outside, it is asked anew by each
+// pass, also of a program that starts anew.
 type Validator[T Object] interface {
 	Validate(ctx context.Context, obj T) error
 }
@@ -232,7 +235,8 @@ type ManageOptions[T Object] struct {
 }
 
 // Manage makes a controller from an [External]: something outside the cluster,
-// exactly once. It starts nothing.
+// exactly once. It starts nothing. T is a Go type with a Status, where the outside's id
+// is kept; *unstructured.Unstructured has none.
 func Manage[T Object](in *Informer[T], e External[T], o ManageOptions[T]) *Controller {
 	if o.Poll == 0 {
 		o.Poll = defaultPoll
@@ -246,8 +250,12 @@ func Manage[T Object](in *Informer[T], e External[T], o ManageOptions[T]) *Contr
 	if o.Settle == 0 {
 		o.Settle = max(time.Minute, o.CallTimeout)
 	}
+	o.Formerly = slices.Clip(slices.Clone(o.Formerly)) // it is appended to
 	c := newController(in, o.Options)
 	c.external = &managedBy[T]{External: e, opts: o}
+	for _, name := range o.Formerly {
+		c.former = append(c.former, newNames(name))
+	}
 	c.external.fencer, _ = e.(Fencer[T])
 	c.external.validator, _ = e.(Validator[T])
 	c.external.rebinder, _ = e.(Rebinder[T])
@@ -273,6 +281,9 @@ func (m *managedBy[T]) mistakes(c *controller[T]) []string {
 	o := m.opts
 	if isNil(m.External) {
 		say("the External is nil; give one")
+	}
+	if c.status.unstructured {
+		say("Resource: what is managed needs a Go type with a Status, in which the outside's id is kept; *unstructured.Unstructured has none")
 	}
 	if o.ID == nil {
 		say("ManageOptions.ID: it is missing; say where in status the outside's id is kept, for example func(t *v1.Ticket) *string { return &t.Status.BookingID }")

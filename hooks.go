@@ -6,8 +6,8 @@ import "time"
 // path, concurrently, and must be quick and must not block. Embed [NoHooks], so
 // that a method added later does not break the build.
 type Hooks interface {
-	// Running is called once, before anything else. now may be asked at any time
-	// until Run returns, and answers what is so at that moment.
+	// Running is called once, before anything else. now may be asked at any time, and
+	// answers what is so at that moment: the zero Snapshot once Run has returned.
 	Running(now func() Snapshot)
 	// Pass is called at the end of every pass.
 	Pass(PassInfo)
@@ -39,8 +39,8 @@ type PassInfo struct {
 	Lane       string        // people, retry or background
 	Waited     time.Duration // from ready to a worker
 	Duration   time.Duration
-	Outcome    string // done, after, backoff, error, retry_after, terminal, deferred or again
-	Reason     string // of the condition, "" where all is well
+	Outcome    string // done, after, backoff, error, retry_after, terminal, deferred, again or vanished
+	Reason     string // of the condition, "" where all is well; where the object vanished, what became of the thing outside
 	Panic      bool
 }
 

@@ -50,8 +50,10 @@ func FromHTTP(resp *http.Response, err error) error {
 	case http.StatusUnauthorized, http.StatusForbidden, http.StatusProxyAuthRequired:
 		err = Reason("Unauthorized", err)
 	}
-	if d, ok := retryAfter(resp); ok {
-		err = RetryAfter(err, d)
+	if waits := code == http.StatusTooManyRequests || code == http.StatusServiceUnavailable || code >= 300 && code < 400; waits {
+		if d, ok := retryAfter(resp); ok {
+			err = RetryAfter(err, d)
+		}
 	}
 	switch {
 	case refuses[code]:
@@ -85,25 +87,19 @@ func retryAfter(resp *http.Response) (time.Duration, bool) {
 		return 0, false
 	}
 	d := longestRetryAfter
-	if n, err := strconv.ParseUint(value, 10, 32); err == nil {
+	n, notSeconds := strconv.ParseUint(value, 10, 32)
+	at, notDate := http.ParseTime(value)
+	switch {
+	case notSeconds == nil:
 		d = time.Duration(n) * time.Second
-	} else if at, err := http.ParseTime(value); err == nil {
+	case notDate == nil:
 		from, err := http.ParseTime(resp.Header.Get("Date"))
 		if err != nil {
 			from = time.Now()
 		}
 		d = at.Sub(from)
-	} else if !errors.Is(err, strconv.ErrRange) && !allDigits(value) {
+	case !errors.Is(notSeconds, strconv.ErrRange): // of more seconds than fit, a day is what counts
 		return 0, false
 	}
 	return min(max(d, 0), longestRetryAfter), true
-}
-
-func allDigits(s string) bool {
-	for _, r := range s {
-		if r < '0' || r > '9' {
-			return false
-		}
-	}
-	return true
 }

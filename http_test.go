@@ -89,3 +89,13 @@ func TestWhatWasNotSentHadNoEffectAndWhatWasLostIsUnknown(t *testing.T) {
 		}
 	}
 }
+
+func TestARetryAfterCountsWhereItHasAMeaning(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[int]bool{301: true, 400: false, 404: false, 429: true, 500: false, 502: false, 503: true} {
+		resp := &http.Response{StatusCode: code, Header: http.Header{"Retry-After": {"3600"}}}
+		if got := outcomeOf(FromHTTP(resp, nil)).later; got != want {
+			t.Errorf("%d: it is waited for: %v, want %v", code, got, want)
+		}
+	}
+}

@@ -137,6 +137,39 @@ type liveInformer[T Object] struct {
 	listed  map[string]time.Time // by namespace: when the last consistent list that came was asked for
 }
 
+// keep takes the answer to a request of a Client into the store, if it is of an object
+// that the list-watches tell of.
+func (l *liveInformer[T]) keep(w *store.Write[T], obj T) {
+	if l.watches(obj) {
+		w.Answered(obj)
+	} else {
+		w.Failed()
+	}
+}
+
+// watches tells whether an object is among what is listed and watched. Of a field selector
+// only the metadata's fields can be told here; one of other fields it has met, or not.
+func (l *liveInformer[T]) watches(obj T) bool {
+	o, key := l.opts, store.KeyOf(obj)
+	if len(o.Namespaces) > 0 && !slices.Contains(o.Namespaces, key.Namespace) {
+		return false
+	}
+	if s, err := labels.Parse(o.LabelSelector); err != nil || !s.Matches(labels.Set(obj.GetLabels())) {
+		return false
+	}
+	s, err := fields.ParseSelector(o.FieldSelector)
+	if err != nil {
+		return false
+	}
+	for _, r := range s.Requirements() {
+		if r.Field != "metadata.name" && r.Field != "metadata.namespace" {
+			_, stored := l.store.Get(key)
+			return stored
+		}
+	}
+	return s.Matches(fields.Set{"metadata.name": key.Name, "metadata.namespace": key.Namespace})
+}
+
 func (l *liveInformer[T]) synced() bool {
 	select {
 	case <-l.ready:

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"github.com/tetherkube/tether/internal/kube"
 	"github.com/tetherkube/tether/internal/queue"
 	"github.com/tetherkube/tether/internal/store"
 )
@@ -133,6 +134,7 @@ func TestJudgingAnUnstructuredObjectLeavesItAsItIs(t *testing.T) {
 	t.Parallel()
 	loose := Resource[*unstructured.Unstructured]{GroupVersion: things.GroupVersion, Kind: "Thing", Plural: "things"}
 	c := newController(NewInformer(loose, InformerOptions{}), Options{})
+	c.live = &liveInformer[*unstructured.Unstructured]{served: kube.Served{Status: true}}
 	make1 := func(label, status, spec string) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{
 			"metadata": map[string]any{"name": "n", "resourceVersion": label, "labels": map[string]any{"a": label}, "managedFields": []any{}},

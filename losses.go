@@ -23,8 +23,10 @@ func (r *managing[T]) lost(is bool) {
 
 // tellLoss records an Event when a loss is first seen, and not for each look at it.
 func (r *managing[T]) tellLoss(e protocol.End) {
-	told := findCondition(r.c.status.getConditions(r.have), conditionStalled)
-	if e.Lost && !r.memory.lost && (told == nil || told.Reason != e.Reason) {
+	if !e.Lost || r.memory.lost {
+		return
+	}
+	if told := findCondition(r.c.status.getConditions(r.have), conditionStalled); told == nil || told.Reason != e.Reason {
 		r.event(corev1.EventTypeWarning, e.Reason, e.Message)
 	}
 }

@@ -19,6 +19,7 @@ type managing[T Object] struct {
 	m       *managedBy[T]
 	memory  *memory
 	id      *string // in the private copy's status
+	stored  string  // the id in the stored version's
 	looks   []protocol.Look
 	looked  time.Time              // when the first of looks was made: what it shows was so then
 	full    map[string]Observation // of looks, by id, as the External gave them
@@ -46,7 +47,9 @@ func (p *pass[T]) manage(ctx context.Context) ending {
 	}
 	for range longestPass {
 		s := r.decide()
-		p.log.V(2).Info("step", "do", s.Do.String(), "incarnation", s.Incarnation, "id", s.ID, "reason", s.End.Reason)
+		if log := p.log.V(2); log.Enabled() {
+			log.Info("step", "do", s.Do.String(), "incarnation", s.Incarnation, "id", s.ID, "reason", s.End.Reason)
+		}
 		if e, ends := r.do(ctx, s); ends {
 			if path := r.edited(); path != "" && !e.noStatus {
 				return editedEnding(path)
@@ -66,9 +69,10 @@ func (r *managing[T]) decide() protocol.Step {
 // begin points at the id of the copy, and asks the Validator and the Scoper.
 func (r *managing[T]) begin(ctx context.Context) error {
 	_, err := r.protect(ctx, func() (Result, error) {
-		if r.id = r.m.opts.ID(r.obj); r.id == nil {
-			return Done, Terminal(errors.New("ManageOptions.ID returned nil; return the address of a field of the given object's status"))
+		if r.id = r.idOf(r.obj); r.id == nil {
+			return Done, Terminal(Reason(protocol.ReasonNoID, errors.New("ManageOptions.ID returned nil; return the address of a field of the given object's status")))
 		}
+		r.stored = *r.id
 		if r.m.validator != nil {
 			r.invalid = r.m.validator.Validate(ctx, r.obj)
 		}
@@ -82,6 +86,12 @@ func (r *managing[T]) begin(ctx context.Context) error {
 		return Done, nil
 	})
 	return err
+}
+
+// idOf is where a private copy has the outside's id.
+func (r *managing[T]) idOf(obj T) *string {
+	r.c.status.allocate(obj)
+	return r.m.opts.ID(obj)
 }
 
 func (c *controller[T]) remember(key Key, uid string) *memory {
@@ -149,12 +159,11 @@ func (r *managing[T]) finish(e protocol.End) ending {
 	case protocol.CannotSay:
 		return r.cannotSay(r.lookErr)
 	}
-	reason := e.Reason
-	if reason == "" {
-		reason = orElse(outcomeOf(r.invalid).reason, "Invalid")
+	end := stalledEnding(e.Reason, e.Message)
+	if e.Reason == "" {
+		end.verdict.reason = orElse(outcomeOf(r.invalid).reason, protocol.ReasonInvalid)
 	}
-	end := stalledEnding(reason, e.Message)
-	if e.Live || protocol.OwnReason(reason) {
+	if e.Live || protocol.OwnReason(e.Reason) {
 		end.outcome.Poll = poll
 	}
 	return end

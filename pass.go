@@ -7,7 +7,6 @@ import (
 	"runtime/debug"
 	"strconv"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -15,8 +14,6 @@ import (
 	"github.com/tetherkube/tether/internal/protocol"
 	"github.com/tetherkube/tether/internal/queue"
 )
-
-type counter = atomic.Uint64
 
 // work starts the workers. ctx is that of passes: it ends with the lease, or late
 // in a stop.
@@ -80,11 +77,15 @@ func (c *controller[T]) pass(ctx context.Context, item queue.Item[Key]) queue.Ou
 		c.forget(item.Key)
 		return queue.Outcome{Kind: queue.Forget}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, fmt.Errorf("the pass took longer than it may take, %v", c.opts.Timeout))
+	ctx, cancel := context.WithTimeoutCause(ctx, c.opts.Timeout, c.tooLong)
 	defer cancel()
 	obj, gone, err := c.freshen(ctx, item, obj)
 	if gone {
 		return queue.Outcome{Kind: queue.Forget} // the watch will tell
+	}
+	if err == nil && c.leftAlone(obj) { // as a lagging store did not know
+		c.forget(item.Key)
+		return queue.Outcome{Kind: queue.Forget}
 	}
 	p := c.newPass(item, obj)
 	ctx = withPass(logr.NewContext(ctx, p.log), p)
@@ -204,12 +205,12 @@ func (p *pass[T]) edited() string {
 	return editedPath(p.c.status, p.have, p.obj, p.c.writesStatus() && !p.c.status.equal(p.have, p.obj))
 }
 
-// report writes the pass's log line and tells the hooks. An error is logged here
+// report writes the pass's log line, and then tells the hooks. An error is logged here
 // and nowhere else.
 func (p *pass[T]) report(ctx context.Context, e ending, took time.Duration) {
 	c := p.c
 	caught, isPanicked := isPanic(e.err)
-	c.env.hooks.Pass(PassInfo{
+	defer c.env.hooks.Pass(PassInfo{
 		Controller: c.name(), Key: p.key, Lane: p.item.Lane.String(), Waited: p.item.Waited, Duration: took,
 		Outcome: e.name, Reason: e.verdict.reason, Panic: isPanicked,
 	})
@@ -225,6 +226,9 @@ func (p *pass[T]) report(ctx context.Context, e ending, took time.Duration) {
 	case e.unwritten != nil:
 		p.log.Error(e.unwritten, "status not written")
 	}
-	p.log.V(1).Info("pass ended", "outcome", e.name, "reason", e.verdict.reason, "message", e.verdict.message,
+	if log = p.log.V(1); !log.Enabled() {
+		return
+	}
+	log.Info("pass ended", "outcome", e.name, "reason", e.verdict.reason, "message", e.verdict.message,
 		"lane", p.item.Lane.String(), "duration", took.Round(time.Microsecond).String())
 }

@@ -18,6 +18,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/tetherkube/tether/internal/kube"
+	"github.com/tetherkube/tether/internal/protocol"
 	"github.com/tetherkube/tether/internal/queue"
 )
 
@@ -427,7 +428,7 @@ func TestAnEditOfSpecIsToldThoughTheAuthorLeftStatusAsItWas(t *testing.T) {
 		written = string(body)
 		return http.StatusOK, `{"metadata":{"namespace":"ns","name":"n","uid":"u","resourceVersion":"2","generation":1}}`
 	})
-	if o := s.pass(t); o.Kind != queue.Stall || !strings.Contains(written, reasonEdited) || !strings.Contains(written, "spec") {
+	if o := s.pass(t); o.Kind != queue.Stall || !strings.Contains(written, protocol.ReasonEdited) || !strings.Contains(written, "spec") {
 		t.Errorf("the outcome is %+v, written is %s", o, written)
 	}
 }
@@ -438,4 +439,36 @@ type respelling struct{}
 func (*respelling) Reconcile(_ context.Context, o *thing) (Result, error) {
 	o.Spec = map[string]string{"name": "another"}
 	return Done, nil
+}
+
+// A new leader's store may lag behind the finalizer that the last leader took off.
+func TestAnObjectThatAFreshReadShowsReleasedIsLeftAlone(t *testing.T) {
+	t.Parallel()
+	deleting := func(o *thing) {
+		o.DeletionTimestamp, o.Finalizers = now(), []string{"example.com/thing", "of.another/one"}
+	}
+	for name, r := range map[string]Reconciler[*thing]{
+		"with a Finalizer": steps{done, func(context.Context) (Result, error) { t.Error("Finalize was called"); return Done, nil }},
+		"without one":      onlyReconcile{func(context.Context) (Result, error) { t.Error("Reconcile was called"); return Done, nil }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			obj := newThing(deleting)
+			if name == "without one" {
+				obj.DeletionTimestamp = nil
+			}
+			fresh := newThing(deleting)
+			fresh.ResourceVersion, fresh.Finalizers = "9", fresh.Finalizers[1:]
+			raw := jsonOf(t, fresh)
+			s := alone(t, New(NewInformer(things, InformerOptions{}), r, Options{}), obj, func(*http.Request) (int, string) { return http.StatusOK, raw })
+			s.c.caughtUp.Store(false)
+			s.c.since, s.c.fresh = "9", map[Key]bool{}
+			if o := s.pass(t); o.Kind != queue.Forget {
+				t.Errorf("the pass ended in %+v", o)
+			}
+			if got := strings.Join(s.requests, ", "); got != "GET /apis/example.com/v1/namespaces/ns/things/n" {
+				t.Errorf("sent %s", got)
+			}
+		})
+	}
 }

@@ -72,5 +72,3 @@ func (r Result) String() string {
 	}
 	return "done"
 }
-
-func sprint(v any) string { return fmt.Sprint(v) }

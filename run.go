@@ -74,6 +74,7 @@ type running struct {
 	mu      sync.Mutex // guards the rest
 	waits   string     // what the passes wait for, "" when they run
 	leading bool
+	ended   bool
 }
 
 func (r *running) run(ctx context.Context, cfg *rest.Config) (err error) {
@@ -105,6 +106,7 @@ func (r *running) run(ctx context.Context, cfg *rest.Config) (err error) {
 	}
 	defer r.close()
 	r.opts.Hooks.Running(r.snapshot)
+	defer r.end()
 	if r.opts.Health != nil {
 		r.opts.Health.set(r.checks)
 		defer r.opts.Health.set(nil)
@@ -146,7 +148,8 @@ func (r *running) startEvents(conn *kube.Conn, background *sync.WaitGroup) (func
 	background.Go(func() { recorder.Run(ctx) })
 	return func() {
 		recorder.Close()
-		time.AfterFunc(lastWrites, cancel)
+		late := time.AfterFunc(lastWrites, cancel)
+		defer late.Stop()
 		background.Wait()
 		cancel()
 	}, nil
@@ -210,6 +213,9 @@ func (r *running) open() error {
 }
 
 func (r *running) close() {
+	for _, e := range r.engines {
+		e.drain() // a Run that never led leaves its place in a Budget, and no timer
+	}
 	for _, in := range r.informers {
 		in.close()
 	}
@@ -219,10 +225,20 @@ func (r *running) observe(q kube.Request) {
 	r.opts.Hooks.Request(RequestInfo{Method: q.Method, Resource: q.Resource, Watch: q.Watch, Code: q.Code, Duration: q.Duration})
 }
 
+// end makes snapshots empty: what they tell of may be another Run's from here on.
+func (r *running) end() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.ended = true
+}
+
 func (r *running) snapshot() Snapshot {
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended {
+		return Snapshot{}
+	}
 	s := Snapshot{Leading: r.leading}
-	r.mu.Unlock()
 	for _, e := range r.engines {
 		s.Queues = append(s.Queues, e.queueState())
 		if e.managed() {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
@@ -56,6 +57,13 @@ func onThings(o Options) *Controller {
 
 func managing1(o ManageOptions[*thing]) *Controller {
 	return Manage(NewInformer(things, InformerOptions{}), External[*thing](nil), o)
+}
+
+func managingLoose() *Controller {
+	loose := Resource[*unstructured.Unstructured]{GroupVersion: things.GroupVersion, Kind: "Thing", Plural: "things"}
+	return Manage(NewInformer(loose, InformerOptions{}), External[*unstructured.Unstructured](nil), ManageOptions[*unstructured.Unstructured]{
+		ID: func(*unstructured.Unstructured) *string { return new(string) }, Guarantee: UniqueReference,
+	})
 }
 
 // Each mistake is named with controller, field and remedy, before anything starts:
@@ -105,6 +113,8 @@ func TestEveryMistakeIsNamedBeforeAnythingStarts(t *testing.T) {
 		{"settle", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: UniqueReference, Settle: time.Second, CallTimeout: time.Minute})}, []string{"ManageOptions.Settle", "make it longer"}},
 		{"key lifetime", good, RunOptions{SingleProcess: true}, []*Controller{managing1(ManageOptions[*thing]{ID: id, Guarantee: IdempotencyKeys, KeyLifetime: time.Minute})}, []string{"ManageOptions.KeyLifetime"}},
 		{"lease", good, RunOptions{Lease: &Lease{Duration: time.Second, RenewDeadline: time.Minute}}, []*Controller{onThings(Options{})}, []string{"Namespace or Name", "do not fit"}},
+		{"a lease of parts of a second", good, RunOptions{Lease: &Lease{Namespace: "a", Name: "b", Duration: 1900 * time.Millisecond, RenewDeadline: 1500 * time.Millisecond}}, []*Controller{onThings(Options{})}, []string{"RunOptions.Lease: Duration 1.9s, of which a Lease says the whole seconds", "do not fit"}},
+		{"managed without a type", good, RunOptions{SingleProcess: true}, []*Controller{managingLoose()}, []string{"Resource: what is managed needs a Go type with a Status"}},
 		{"stop", good, RunOptions{StopTimeout: -1}, []*Controller{onThings(Options{})}, []string{"RunOptions.StopTimeout"}},
 		{"budget", good, RunOptions{}, []*Controller{onThings(Options{Budget: NewBudget(BudgetOptions{Rate: math.NaN(), Burst: -1, Failures: -1, MinPause: -1, MaxPause: -1})})}, []string{`controller "thing"`, "BudgetOptions.Rate: NaN", "calls per second", "Burst -1 or Failures -1", "MinPause -1ns or MaxPause -1ns"}},
 		{"pauses upside down", good, RunOptions{}, []*Controller{onThings(Options{Budget: NewBudget(BudgetOptions{MinPause: time.Hour, MaxPause: time.Minute})})}, []string{"BudgetOptions.MinPause", "swap"}},
@@ -161,5 +171,34 @@ func TestHealthIsAliveAndNotReadyBeforeARun(t *testing.T) {
 		if w.Code != want.code || !strings.Contains(string(body), want.body) {
 			t.Errorf("%s: %d %q, want %d %q", path, w.Code, body, want.code, want.body)
 		}
+	}
+}
+
+// heardRunning has what a Run told of itself.
+type heardRunning struct {
+	NoHooks
+	now func() Snapshot
+}
+
+func (h *heardRunning) Running(now func() Snapshot) { h.now = now }
+
+func TestARunThatNeverLedLeavesItsBudgetAndTellsNothingAnyMore(t *testing.T) {
+	t.Parallel()
+	b, hooks := NewBudget(BudgetOptions{Name: "x"}), &heardRunning{}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := onThings(Options{Budget: b})
+	if err := Run(ctx, &rest.Config{Host: "http://127.0.0.1:1"}, RunOptions{Hooks: hooks}, c); err != nil {
+		t.Fatal(err)
+	}
+	closed := make(chan struct{})
+	go func() { c.engine.(*controller[*thing]).queue.Get(); close(closed) }() // at once, from a queue that is closed
+	select {
+	case <-closed:
+	case <-time.After(10 * time.Second):
+		t.Error("the queue is open, and has a place in the budget")
+	}
+	if s := hooks.now(); s.Leading || s.Queues != nil || s.Informers != nil || s.Budgets != nil {
+		t.Errorf("after the Run it tells %+v", s)
 	}
 }

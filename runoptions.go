@@ -94,8 +94,8 @@ func validate(cfg *rest.Config, o RunOptions, cs []*Controller) error {
 		if l.Namespace == "" || l.Name == "" {
 			say("RunOptions.Lease: Namespace or Name is missing; give both")
 		}
-		if l.RetryPeriod <= 0 || l.RenewDeadline <= l.RetryPeriod*6/5 || l.Duration <= l.RenewDeadline {
-			say("RunOptions.Lease: Duration %v, RenewDeadline %v and RetryPeriod %v do not fit; each must be more than the next, the second by a fifth at least", l.Duration, l.RenewDeadline, l.RetryPeriod)
+		if l.RetryPeriod <= 0 || l.RenewDeadline <= l.RetryPeriod*6/5 || l.Duration.Truncate(time.Second) <= l.RenewDeadline {
+			say("RunOptions.Lease: Duration %v, of which a Lease says the whole seconds, RenewDeadline %v and RetryPeriod %v do not fit; each must be more than the next, the second by a fifth at least", l.Duration, l.RenewDeadline, l.RetryPeriod)
 		}
 		if l.Duration < time.Second {
 			say("RunOptions.Lease.Duration: %v is less than a second, which a Lease cannot say; give at least 1s", l.Duration)

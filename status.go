@@ -94,6 +94,13 @@ func (f statusField[T]) value(obj T, alloc bool) reflect.Value {
 	return v.Elem()
 }
 
+// allocate makes the status of a pointer be there.
+func (f statusField[T]) allocate(obj T) {
+	if f.pointer {
+		f.value(obj, true)
+	}
+}
+
 func content[T Object](obj T) map[string]any {
 	return any(obj).(*unstructured.Unstructured).Object
 }
@@ -153,14 +160,50 @@ func (f statusField[T]) patch(have, want T) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("status: %w", err)
 	}
-	diff, err := jsonpatch.CreateMergePatch(was, is)
+	diff, err := mergeDiff(was, is)
+	if err != nil || string(diff) == "{}" {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"status":%s}`, have.GetResourceVersion(), diff), nil
+}
+
+// mergeDiff is the merge patch (RFC 7396) that turns one JSON object into another.
+func mergeDiff(was, is []byte) ([]byte, error) {
+	before, err := decodeMap(was)
 	if err != nil {
 		return nil, fmt.Errorf("status: %w", err)
 	}
-	if string(diff) == "{}" {
-		return nil, nil
+	after, err := decodeMap(is)
+	if err != nil {
+		return nil, fmt.Errorf("status: %w", err)
 	}
-	return fmt.Appendf(nil, `{"metadata":{"resourceVersion":%q},"status":%s}`, have.GetResourceVersion(), diff), nil
+	return json.Marshal(changes(before, after))
+}
+
+// changes are those of mergeDiff. What is null is not there: a merge patch has no other
+// meaning for it.
+func changes(was, is map[string]any) map[string]any {
+	diff := map[string]any{}
+	for name, value := range is {
+		before, there := was[name]
+		inner, isMap := value.(map[string]any)
+		beforeInner, wasMap := before.(map[string]any)
+		switch {
+		case value == nil && (!there || before == nil):
+		case isMap && wasMap:
+			if d := changes(beforeInner, inner); len(d) > 0 {
+				diff[name] = d
+			}
+		case !reflect.DeepEqual(before, value):
+			diff[name] = value
+		}
+	}
+	for name, before := range was {
+		if _, there := is[name]; !there && before != nil {
+			diff[name] = nil
+		}
+	}
+	return diff
 }
 
 // rebase makes obj's status what it is when that which changed from base to obj is
@@ -175,9 +218,9 @@ func (f statusField[T]) rebase(base, obj, fresh T, judges bool) error {
 		}
 		status[i] = raw
 	}
-	diff, err := jsonpatch.CreateMergePatch(status[0], status[1])
+	diff, err := mergeDiff(status[0], status[1])
 	if err != nil {
-		return fmt.Errorf("status: %w", err)
+		return err
 	}
 	merged, err := jsonpatch.MergePatch(status[2], diff)
 	if err != nil {

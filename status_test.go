@@ -224,3 +224,58 @@ func rebased[T Object](t *testing.T, empty func() T) {
 		}
 	}
 }
+
+// numbered has a status with numbers that a float64 has no place for.
+type numbered struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+	Status            struct {
+		At  int64             `json:"at"`
+		Of  map[string]uint64 `json:"of,omitempty"`
+		Odd *string           `json:"odd"`
+	} `json:"status"`
+}
+
+func (n *numbered) DeepCopyObject() runtime.Object { c := *n; return &c }
+
+func TestNumbersOfAStatusAreExact(t *testing.T) {
+	t.Parallel()
+	f, _ := findStatus[*numbered]()
+	have, want, other := &numbered{}, &numbered{}, &numbered{}
+	have.ResourceVersion, have.Status.At, have.Status.Of = "1", big, map[string]uint64{"a": 1, "gone": 2}
+	want.Status.At, want.Status.Of = big+1, map[string]uint64{"a": 1<<64 - 1}
+	patch, err := f.patch(have, want)
+	if got := `{"metadata":{"resourceVersion":"1"},"status":{"at":1700000000123456790,"of":{"a":18446744073709551615,"gone":null}}}`; err != nil || string(patch) != got {
+		t.Errorf("%s, %v, want %s", patch, err, got)
+	}
+	other.Status.At, other.Status.Of = big, map[string]uint64{"a": 1, "theirs": 1 << 63}
+	if err := f.rebase(have, want, other, false); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff(map[string]uint64{"a": 1<<64 - 1, "theirs": 1 << 63}, want.Status.Of); d != "" || want.Status.At != big+1 {
+		t.Errorf("%d, (-want +got):\n%s", want.Status.At, d)
+	}
+}
+
+func TestContentThatDiffersInALongNumberIsAnother(t *testing.T) {
+	t.Parallel()
+	f, _ := findStatus[*unstructured.Unstructured]()
+	of := func(n int64) *unstructured.Unstructured {
+		return &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"at": n}}}
+	}
+	if contentHash(f, of(big)) == contentHash(f, of(big+1)) {
+		t.Error("two specs have one hash, and so one key for two updates")
+	}
+	if path := editedPath(f, of(big), of(big+1), true); path != "spec.at" {
+		t.Errorf("the edit is at %q", path)
+	}
+}
+
+func jsonOf(t *testing.T, o any) string {
+	t.Helper()
+	raw, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw)
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/fnv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -11,9 +12,14 @@ import (
 	"github.com/tetherkube/tether/internal/protocol"
 )
 
+// invalidPrefix begins the message of a Stalled condition that the Validator gave: unlike a
+// rejection by the outside, it is asked anew, and says nothing of a key.
+const invalidPrefix = "invalid: "
+
 // view is what the decision is made from.
 func (r *managing[T]) view() protocol.View {
 	c, o := r.c, r.m.opts
+	under := c.namesOn(r.have)
 	v := protocol.View{
 		Now: time.Now(), Identity: c.identity(), Former: o.FormerClusterIDs, FormerNames: o.Formerly, Holder: c.env.holder, Term: c.env.term,
 		Ask: r.asked, Looks: r.looks, Looked: r.looked, Policy: r.policy(),
@@ -24,7 +30,7 @@ func (r *managing[T]) view() protocol.View {
 		Object: protocol.Object{
 			Exists: true, Namespace: r.key.Namespace, Name: r.key.Name, UID: string(r.have.GetUID()),
 			Generation: c.generation(r.have), Deleting: r.have.GetDeletionTimestamp() != nil,
-			Finalizer: hasFinalizer(r.have, r.nameOf(r.have)), FormerName: r.nameOf(r.have) != c.finalizerName(),
+			Finalizer: hasFinalizer(r.have, under.finalizer), FormerName: under != &c.own,
 			Age: c.env.conn.Age(r.have.GetCreationTimestamp().Time),
 		},
 	}
@@ -32,11 +38,10 @@ func (r *managing[T]) view() protocol.View {
 		v.Object.Deleting, v.Object.Finalizer = true, true
 	}
 	if r.invalid != nil {
-		v.Invalid = r.invalid.Error()
+		v.Invalid = invalidPrefix + r.invalid.Error()
 	}
 	v.Status = r.status(v.Object.Generation)
-	name := r.nameOf(r.have) + claimSuffix
-	if raw, ok := r.have.GetAnnotations()[name]; ok {
+	if raw, ok := r.have.GetAnnotations()[under.claim]; ok {
 		v.Claimed = true
 		claim, err := r.parse(raw)
 		v.Claim = claim
@@ -45,7 +50,7 @@ func (r *managing[T]) view() protocol.View {
 		}
 		switch {
 		case err != nil:
-			v.BadClaim = fmt.Sprintf("annotation %s: %v", name, err)
+			v.BadClaim = fmt.Sprintf("annotation %s: %v", under.claim, err)
 			v.Newer = errors.Is(err, protocol.ErrNewer)
 		case !r.memory.learnt.HasClaim, !v.Own(r.memory.learnt.Claim) && v.Own(claim):
 			r.memory.learnt = r.memory.learnt.Meet(claim, v.Status, v.Now)
@@ -99,9 +104,9 @@ func (r *managing[T]) policy() protocol.Policy {
 func (r *managing[T]) status(generation int64) protocol.Status {
 	f := r.c.status
 	s := protocol.Status{ID: *r.id, ObservedGeneration: f.getObserved(r.have), Done: r.memory.done}
-	s.Recorded = !r.orphaned && *r.m.opts.ID(r.have) == s.ID
+	s.Recorded = !r.orphaned && r.stored == s.ID
 	conditions := f.getConditions(r.have)
-	if c := findCondition(conditions, conditionStalled); c != nil && c.Status == metav1.ConditionTrue && !protocol.OwnReason(c.Reason) {
+	if c := findCondition(conditions, conditionStalled); c != nil && c.Status == metav1.ConditionTrue && !protocol.OwnReason(c.Reason) && !strings.HasPrefix(c.Message, invalidPrefix) {
 		s.Rejected, s.RejectedMessage, s.RejectedGeneration = c.Reason, c.Message, c.ObservedGeneration
 	}
 	if c := findCondition(conditions, conditionReady); c != nil {
@@ -134,10 +139,5 @@ func contentHash[T Object](f statusField[T], obj T) uint64 {
 
 // lives tells whether an object with that UID is in this controller's view.
 func (c *controller[T]) lives(uid string) bool {
-	for _, o := range c.live.store.List("") {
-		if string(o.GetUID()) == uid {
-			return true
-		}
-	}
-	return false
+	return c.live.store.Has(func(o T) bool { return string(o.GetUID()) == uid })
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tetherkube/tether/internal/kube"
+	"github.com/tetherkube/tether/internal/protocol"
 	"github.com/tetherkube/tether/internal/queue"
 	"github.com/tetherkube/tether/internal/store"
 )
@@ -81,6 +82,8 @@ func (p *pass[T]) release(ctx context.Context, annotations map[string]any) error
 // lastWrites is how long the writes at the end of a pass may take beyond it.
 const lastWrites = 5 * time.Second
 
+var errLateStatus = fmt.Errorf("the status write took longer than %v", lastWrites)
+
 // settle writes the status, if it differs. The pass's own deadline and a stop do
 // not keep it from that; a lost lease does.
 func (p *pass[T]) settle(ctx context.Context, e *ending) {
@@ -88,13 +91,18 @@ func (p *pass[T]) settle(ctx context.Context, e *ending) {
 	if !c.writesStatus() {
 		return
 	}
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastWrites, fmt.Errorf("the status write took longer than %v", lastWrites))
-	defer cancel()
 	p.judge(e)
-	if path := p.edited(); path != "" && e.verdict.reason != reasonEdited { // a write is due, by the conditions alone
-		*e = editedEnding(path)
-		p.judge(e)
+	if c.status.equal(p.have, p.obj) {
+		return
 	}
+	if e.verdict.reason != protocol.ReasonEdited { // a write is due, by the conditions alone perhaps
+		if path := editedPath(c.status, p.have, p.obj, true); path != "" {
+			*e = editedEnding(path)
+			p.judge(e)
+		}
+	}
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(ctx), lastWrites, errLateStatus)
+	defer cancel()
 	again, err := p.writeStatus(ctx)
 	switch {
 	case again && e.outcome.Kind != queue.Hold && e.outcome.Kind != queue.Defer: // a server's word outlives it

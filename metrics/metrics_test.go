@@ -36,7 +36,11 @@ func TestWhatTheHooksHearIsShown(t *testing.T) {
 	hooks.Running(func() tether.Snapshot {
 		return tether.Snapshot{
 			Leading: true,
-			Queues:  []tether.QueueState{{Controller: "ticket", Ready: map[string]int{"people": 3}, Waiting: 5, Running: 2}},
+			Queues: []tether.QueueState{ // a Run may have two controllers of one name
+				{Controller: "ticket", Ready: map[string]int{"people": 1}, Waiting: 4, Running: 2},
+				{Controller: "ticket", Ready: map[string]int{"people": 2}, Waiting: 1},
+			},
+			Managed: []tether.ManagedState{{Controller: "ticket", OutcomeUnknown: 1, Orphans: 3}, {Controller: "ticket", OutcomeUnknown: 1}},
 			Budgets: []tether.BudgetState{{Name: "airline", Rate: 2.5, Tokens: 4, Breaker: "open", Deferred: 9}},
 			Informers: []tether.InformerState{
 				{Resource: "tickets.flights.com", Synced: true, Objects: 7},
@@ -55,6 +59,8 @@ func TestWhatTheHooksHearIsShown(t *testing.T) {
 		`tether_queue_ready{controller="ticket",lane="people"} 3`,
 		`tether_queue_waiting{controller="ticket"} 5`,
 		`tether_queue_running{controller="ticket"} 2`,
+		`tether_outcome_unknown{controller="ticket"} 2`,
+		`tether_orphans{controller="ticket"} 3`,
 		`tether_budget_rate{budget="airline"} 2.5`,
 		`tether_budget_tokens{budget="airline"} 4`,
 		`tether_budget_breaker{budget="airline",state="closed"} 0`,

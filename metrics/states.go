@@ -1,6 +1,8 @@
 package metrics
 
 import (
+	"maps"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/tetherkube/tether"
@@ -45,14 +47,14 @@ func (s states) Collect(ch chan<- prometheus.Metric) {
 	}
 	all := now()
 	gauge(leading, number(all.Leading))
-	for _, q := range all.Queues {
+	for _, q := range queues(all.Queues) {
 		for lane, n := range q.Ready {
 			gauge(depth, float64(n), q.Controller, lane)
 		}
 		gauge(waiting, float64(q.Waiting), q.Controller)
 		gauge(running, float64(q.Running), q.Controller)
 	}
-	for _, m := range all.Managed {
+	for _, m := range managed(all.Managed) {
 		gauge(unknown, float64(m.OutcomeUnknown), m.Controller)
 		gauge(orphans, float64(m.Orphans), m.Controller)
 	}
@@ -73,7 +75,46 @@ func (s states) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
-// distinct merges informers of the same resource: a metric stands once.
+// queues adds up those of controllers of one name, which a Run may have: a metric stands
+// once.
+func queues(all []tether.QueueState) []tether.QueueState {
+	var out []tether.QueueState
+	at := map[string]int{}
+	for _, q := range all {
+		i, seen := at[q.Controller]
+		if !seen {
+			at[q.Controller] = len(out)
+			q.Ready = maps.Clone(q.Ready)
+			out = append(out, q)
+			continue
+		}
+		o := &out[i]
+		o.Waiting, o.Running = o.Waiting+q.Waiting, o.Running+q.Running
+		for lane, n := range q.Ready {
+			o.Ready[lane] += n
+		}
+	}
+	return out
+}
+
+// managed is as queues.
+func managed(all []tether.ManagedState) []tether.ManagedState {
+	var out []tether.ManagedState
+	at := map[string]int{}
+	for _, m := range all {
+		i, seen := at[m.Controller]
+		if !seen {
+			at[m.Controller] = len(out)
+			out = append(out, m)
+			continue
+		}
+		out[i].OutcomeUnknown += m.OutcomeUnknown
+		out[i].Orphans += m.Orphans
+	}
+	return out
+}
+
+// distinct is as queues, for informers of the same resource.
 func distinct(all []tether.InformerState) []tether.InformerState {
 	var out []tether.InformerState
 	at := map[string]int{}

@@ -75,6 +75,7 @@ func (e *Elector) Run(ctx context.Context, leading func(context.Context)) error 
 	defer stop()
 	elected := make(chan struct{})
 	wg.Go(func() { defer close(elected); le.Run(electCtx) })
+	defer e.rest()
 	defer wg.Wait()
 	defer stop()
 	select {
@@ -96,6 +97,15 @@ func (e *Elector) Run(ctx context.Context, leading func(context.Context)) error 
 	lose(err)
 	<-led
 	return err
+}
+
+// rest leaves no timer behind.
+func (e *Elector) rest() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.expired != nil {
+		e.expired.Stop()
+	}
 }
 
 // Held tells whether the lease is held now, by both clocks: nil, or why not. It is

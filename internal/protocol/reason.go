@@ -1,7 +1,8 @@
 package protocol
 
-// The reasons that the protocol itself gives in conditions. Whatever else stands
-// there as the reason of a Stalled condition came from the External: a rejection.
+// The reasons that the library itself gives in conditions. Whatever else stands there as
+// the reason of a Stalled condition came from the External, a rejection, or from its
+// Validator, which the message tells.
 const (
 	ReasonPaused            = "Paused"
 	ReasonUnreadable        = "Unreadable"
@@ -28,6 +29,9 @@ const (
 	ReasonEnded             = "Ended"
 	ReasonPerpetualDiff     = "PerpetualDiff"
 	ReasonDiffers           = "Differs"
+	ReasonEdited            = "EditOutsideStatus"
+	ReasonNoID              = "NoID"
+	ReasonInvalid           = "Invalid"
 )
 
 var ownReasons = map[string]bool{
@@ -36,6 +40,7 @@ var ownReasons = map[string]bool{
 	ReasonForeignClaim: true, ReasonClusterIDChanged: true, ReasonTwoControllers: true, ReasonClaimLost: true,
 	ReasonCannotAdopt: true, ReasonTakenOver: true, ReasonAmbiguous: true, ReasonOutcomeUnknown: true,
 	ReasonScopeChanged: true, ReasonLost: true, ReasonEnded: true, ReasonPerpetualDiff: true, ReasonDiffers: true,
+	ReasonEdited: true, ReasonNoID: true, ReasonInvalid: true,
 }
 
 // OwnReason tells whether the protocol gives this reason itself.

@@ -18,6 +18,7 @@ func settings() []setting {
 	keysFenced := Outside{Guarantee: IdempotencyKeys, Fence: true}
 	shortKeys := Outside{Guarantee: IdempotencyKeys, KeyLifetime: 2 * settle}
 	lookup := Outside{Guarantee: LookupOnly}
+	lookupFenced := Outside{Guarantee: LookupOnly, Fence: true}
 	rebind := Outside{Guarantee: UniqueReference, Fence: true, Rebind: true, Adopt: true}
 	rebindLookup := Outside{Guarantee: LookupOnly, Rebind: true, Adopt: true}
 	var all []setting
@@ -41,6 +42,12 @@ func settings() []setting {
 			{name: "LookupOnly", deepIn: "world", outside: lookup, lag: true},
 			{name: "LookupOnly, delete first", deepIn: "hands", outside: lookup, policy: first, lag: true},
 			{name: "LookupOnly, recreate", deepIn: "world", outside: lookup, policy: recreate, lag: true},
+			{name: "UniqueReference, delete first", outside: unique, policy: first, lag: true},
+			{name: "UniqueLiveReference, delete first", outside: live, policy: first, lag: true},
+			{name: "UniqueLiveReference, fenced, delete first", outside: liveFenced, policy: first, anytime: true, lag: true},
+			{name: "IdempotencyKeys, delete first", outside: keys, policy: first, lag: true},
+			{name: "IdempotencyKeys, fenced, delete first", outside: keysFenced, policy: first, anytime: true, lag: true},
+			{name: "LookupOnly, fenced, any time", outside: lookupFenced, anytime: true, lag: true},
 			{name: "UniqueReference, fenced, slow", deepIn: "wishes", outside: fenced, anytime: true, lag: true, slow: true},
 			{name: "LookupOnly, slow", deepIn: "hands", outside: lookup, lag: true, slow: true},
 		} {

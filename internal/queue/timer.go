@@ -39,7 +39,9 @@ func (q *Queue[K]) wakeLocked(e *entry[K], at time.Time, lane Lane) {
 	} else {
 		heap.Push(&q.timers, e)
 	}
-	q.armLocked()
+	if e.index == 0 { // else the timer is early enough, and sets itself anew
+		q.armLocked()
+	}
 }
 
 func (q *Queue[K]) unwakeLocked(e *entry[K]) {

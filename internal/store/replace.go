@@ -51,9 +51,7 @@ func (s *Store[T]) Replace(namespace string, items []T, version string, l Listin
 		changes = append(changes, Change[T]{Old: old.obj, HasOld: true, Initial: true})
 	}
 	s.mu.Unlock()
-	for _, c := range changes {
-		s.tell(c)
-	}
+	s.tell(changes...)
 }
 
 // wins tells whether the list counts whatever the versions say: an authoritative

@@ -93,6 +93,20 @@ func (s *Store[T]) List(namespace string) []T {
 	return out
 }
 
+// Has tells whether one of the objects is as wanted, which must be quick to tell.
+func (s *Store[T]) Has(wanted func(T) bool) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, objects := range s.objects {
+		for _, e := range objects {
+			if wanted(e.obj) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 func appendObjects[T Object](out []T, from map[string]entry[T]) []T {
 	for _, e := range from {
 		out = append(out, e.obj)
@@ -135,9 +149,7 @@ func (s *Store[T]) apply(obj T, stored bool) {
 func (s *Store[T]) Remove(obj T) {
 	key := KeyOf(obj)
 	s.mu.Lock()
-	for _, w := range s.writes[key] {
-		w.removed = obj.GetResourceVersion()
-	}
+	s.removedLocked(key, obj.GetResourceVersion())
 	if s.buriedLocked(key, obj) {
 		delete(s.tombstones, key)
 	}
@@ -151,9 +163,11 @@ func (s *Store[T]) Remove(obj T) {
 	s.tell(Change[T]{Old: old.obj, HasOld: true, Deleted: true, Final: obj})
 }
 
-func (s *Store[T]) tell(c Change[T]) {
-	for _, f := range s.subscribers {
-		f(c)
+func (s *Store[T]) tell(changes ...Change[T]) {
+	for _, c := range changes {
+		for _, f := range s.subscribers {
+			f(c)
+		}
 	}
 }
 

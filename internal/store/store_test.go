@@ -414,3 +414,50 @@ func TestWhatWasTakenOutIsNotBroughtBackByAWriteOrAReadOfWhatWasStored(t *testin
 		wants(t, version(s, "a"), "5")
 	}
 }
+
+func TestAnObjectThatTheServerNamedIsKeptUnderItsName(t *testing.T) {
+	t.Parallel()
+	s, heard := setup()
+	w := s.BeginWrite(Key{Namespace: "ns"}, me)
+	s.Apply(at("a-x7", 2)) // its event comes before its answer
+	s.Apply(at("b", 3))    // … and somebody else's
+	w.Answered(at("a-x7", 2))
+	heardIs(t, heard, "→a-x7@2 by me", "→b@3 by me", "→b@3 for me")
+	if n := s.Len(); n != 2 || version(s, "") != "" || version(s, "a-x7") != "2" {
+		t.Errorf("%d objects are stored: %v", n, s.List(""))
+	}
+	s.Remove(at("a-x7", 4))
+	if n := s.Len(); n != 1 {
+		t.Errorf("%d objects are stored after it was deleted", n)
+	}
+
+	w = s.BeginWrite(Key{Namespace: "ns"}, me)
+	s.Apply(at("a-y8", 5))
+	s.Remove(at("a-y8", 6)) // by somebody else, before the answer
+	w.Answered(at("a-y8", 5))
+	if version(s, "a-y8") != "" {
+		t.Error("the answer brought it back")
+	}
+}
+
+func TestAReadDoesNotBringBackWhatWasDeletedMeanwhileAndIsNobodysWrite(t *testing.T) {
+	t.Parallel()
+	s, heard := setup()
+	r := s.BeginRead(key)
+	s.Apply(at("a", 2))
+	s.Remove(at("a", 3))
+	r.Answered(at("a", 2))
+	wants(t, version(s, "a"), "")
+	heardIs(t, heard, "→a@2", "a@2→")
+
+	*heard = nil
+	s.BeginRead(key).Answered(at("a", 4)) // not heard of yet
+	wants(t, version(s, "a"), "4")
+	s.BeginRead(key).Answered(at("a", 3)) // by a replica that lags
+	wants(t, version(s, "a"), "4")
+	r = s.BeginRead(key)
+	s.BeginWrite(key, me).Removed()
+	r.Answered(at("a", 4))
+	wants(t, version(s, "a"), "")
+	heardIs(t, heard, "→a@4", "a@4→ by me")
+}

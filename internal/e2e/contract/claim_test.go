@@ -368,7 +368,7 @@ func TestAnObjectThatIsInvalidOrPausedHasNeitherClaimNorFinalizer(t *testing.T) 
 		}}
 	}})
 	b.gadget(t, "invalid", `{}`)
-	if message := b.stalled(t, "invalid", "NoSize"); message != "spec.size is missing; give one" {
+	if message := b.stalled(t, "invalid", "NoSize"); message != "invalid: spec.size is missing; give one" {
 		t.Errorf("it says %q", message)
 	}
 	b.gadget(t, "paused", `{"metadata":{"annotations":{"shop.example.com/paused":"true"}},"spec":{"size":1}}`)

@@ -4,5 +4,5 @@
 // refused, or whose answers are lost), and in the stream of a watch (events that
 // are late, or never come).
 //
-// The numbers in comments are those of the contract's lines in the design.
+// The numbers in comments are those of the lines of docs/contract.md.
 package contract

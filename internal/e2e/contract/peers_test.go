@@ -45,7 +45,7 @@ import (
 
 func TestACrashBeforeTheIDIsStoredLeavesOneThing(t *testing.T) {
 	t.Parallel()
-	for _, g := range []tether.Guarantee{tether.UniqueReference, tether.UniqueLiveReference, tether.LookupOnly} {
+	for _, g := range []tether.Guarantee{tether.UniqueReference, tether.UniqueLiveReference, tether.IdempotencyKeys, tether.LookupOnly} {
 		t.Run(fmt.Sprint(g), func(t *testing.T) {
 			t.Parallel()
 			o := hasty()
@@ -83,6 +83,7 @@ func TestALookUpThatLagsBehindACreateHasNothingMadeTwice(t *testing.T) {
 			t.Parallel()
 			o := hasty()
 			o.Guarantee, o.Poll = tether.LookupOnly, 200*time.Millisecond
+			o.Settle = 5 * time.Second // within which this test has to see it settle, however busy the machine
 			b := manageUp(t, managing{options: o})
 			b.shop.careless = true
 			var shows atomic.Bool
@@ -146,6 +147,7 @@ func TestWhatIsNotFoundInAnotherRegionIsNotGone(t *testing.T) {
 	var region atomic.Value
 	region.Store("north")
 	o := hasty()
+	o.Settle = 10 * time.Second // the object must be seen while it is newborn, on a busy machine too
 	o.Policy = func(*Gadget) tether.Policy { return tether.Policy{OnLost: tether.RecreateLoss} }
 	b := manageUp(t, managing{options: o, external: func(w *workshop) tether.External[*Gadget] {
 		return regional{w, func(*Gadget) (string, error) { return region.Load().(string), nil }, "north"}

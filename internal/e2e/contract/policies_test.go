@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -54,6 +55,40 @@ func TestWhatIsLostIsMadeAnewWhereThePolicySaysSo(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhatIsOnlyObservedIsNeitherMadeNorChangedNorEnded(t *testing.T) {
+	t.Parallel()
+	var only atomic.Bool
+	o := hasty()
+	o.Policy = func(*Gadget) tether.Policy { return tether.Policy{ObserveOnly: only.Load()} }
+	b := manageUp(t, managing{options: o})
+	g := b.book(t, "one", `{"spec":{"color":"red","size":1}}`)
+	only.Store(true)
+	b.gadget(t, "two", `{"spec":{"size":1}}`)
+	b.await(t, "two", "observed", is("Ready", metav1.ConditionUnknown, "ObserveOnly"))
+	b.patch(t, "one", `{"spec":{"color":"blue","size":2}}`)
+	seen := b.await(t, "one", "observed", func(now *Gadget) bool {
+		c := condition(now, "Ready")
+		return c != nil && c.Reason == "ObserveOnly" && c.ObservedGeneration == now.Generation
+	})
+	if c := condition(seen, "Ready"); !strings.Contains(c.Message, "observed, and left as it is: Present") {
+		t.Errorf("Ready is %+v", c)
+	}
+	b.remove(t, "one")
+	b.awaitGone(t, g.UID, "one")
+	for _, verb := range []string{"update", "delete"} {
+		if calls := b.shop.called(verb, "one"); len(calls) > 0 {
+			t.Errorf("%s was called: %+v", verb, calls)
+		}
+	}
+	if calls := b.shop.called("create", "two"); len(calls) > 0 {
+		t.Errorf("create was called: %+v", calls)
+	}
+	if left := b.shop.standing(); len(left) != 1 || left[0].Color != "red" {
+		t.Errorf("standing are %+v", left)
+	}
+	b.awaitEvents(t, 1, "one", "Orphaned")
 }
 
 func TestManyLossesAtOnceAreReportedWhateverThePolicySays(t *testing.T) {
