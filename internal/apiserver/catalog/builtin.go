@@ -118,10 +118,10 @@ func (r *Resource) validated(f func(_, _ Object) field.ErrorList) *Resource {
 func (r *Resource) selecting(paths ...string) *Resource {
 	for _, p := range paths {
 		fields := strings.Split(p, ".")
-		r.Selectable = append(r.Selectable, Selectable{Name: p, Value: func(obj Object) string {
-			if p == "source" {
-				fields = []string{"source", "component"}
-			}
+		if p == "source" {
+			fields = []string{"source", "component"}
+		}
+		r.Selectable = append(r.Selectable, Selectable{Name: p, Value: func(obj Object) string { // called by many at once
 			s, _, _ := unstructured.NestedString(obj, fields...) // another type selects as empty
 			return s
 		}})

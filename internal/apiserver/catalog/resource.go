@@ -59,7 +59,8 @@ type Traits struct {
 
 // Selectable is a field that selectors may name.
 type Selectable struct {
-	Name  string
+	Name string
+	// Value is its value in an object. It is called by many at once.
 	Value func(Object) string
 }
 

@@ -3,6 +3,7 @@ package registry_test
 import (
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -133,6 +134,39 @@ func TestADryRunStoresNothing(t *testing.T) {
 	}
 	if f.Store.Version() != version {
 		t.Errorf("version %d, was %d", f.Store.Version(), version)
+	}
+}
+
+// Of all built-in types with fields that selectors may name, objects are written at
+// once; that it is safe is for the race detector to say.
+func TestObjectsOfOneTypeAreWrittenAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	for resource, body := range map[string]string{
+		"events.v1.":              `{"apiVersion":"v1","kind":"Event","metadata":{"name":"core%d"},"involvedObject":{"namespace":"default","name":"a"},"source":{"component":"c"}}`,
+		"events.v1.events.k8s.io": `{"apiVersion":"events.k8s.io/v1","kind":"Event","metadata":{"name":"new%d"},"regarding":{"namespace":"default","name":"a"}}`,
+		"pods.v1.":                `{"apiVersion":"v1","kind":"Pod","metadata":{"name":"a%d"},"spec":{"containers":[{"name":"c","image":"i"}]}}`,
+		secrets:                   `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"a%d"}}`,
+		"namespaces.v1.":          `{"apiVersion":"v1","kind":"Namespace","metadata":{"name":"a%d"}}`,
+	} {
+		var wg sync.WaitGroup
+		for i := range 4 {
+			q := f.request(resource, "")
+			obj, err := q.Read("application/json", fmt.Appendf(nil, body, i))
+			if err != nil {
+				t.Fatal(err)
+			}
+			wg.Go(func() {
+				if _, err := f.Create(q, obj); err != nil {
+					t.Errorf("%s: %v", resource, err)
+				}
+			})
+		}
+		wg.Wait()
+	}
+	list, err := f.Store.List("events", storage.Selection{Match: func(o *storage.Object) bool { return o.Fields["source"] == "c" }})
+	if err != nil || len(list.Objects) != 4 {
+		t.Errorf("%d events by their source, %v", len(list.Objects), err)
 	}
 }
 
