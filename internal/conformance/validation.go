@@ -36,6 +36,33 @@ var validation = []behaviour{
 			t.Errorf("%d %q", a.code, w)
 		}
 	}},
+	{"Unknown fields deep in metadata are told and dropped, of custom and built-in types alike", func(t *testing.T, e *env) {
+		owner := `{"apiVersion":"v1","kind":"Namespace","name":"$NS","uid":"` + e.get(t, "/api/v1/namespaces/$NS").uid() + `"`
+		metadata := `"metadata":{"name":"a","NAME":"b","odd":1,"ownerReferences":[` + owner + `,"zoo":1}]}`
+		want := []string{`unknown field "metadata.NAME"`, `unknown field "metadata.odd"`, `unknown field "metadata.ownerReferences[0].zoo"`}
+		for path, body := range map[string]string{
+			widgetsPath: `{"apiVersion":"$GROUP/v1","kind":"Widget",` + metadata + `}`,
+			configMaps:  `{"apiVersion":"v1","kind":"ConfigMap",` + metadata + `}`,
+		} {
+			a := e.do(t, request{method: http.MethodPost, path: path, body: body})
+			if diff := cmp.Diff(want, slices.Sorted(slices.Values(a.warnings()))); diff != "" {
+				t.Errorf("%s: warnings (-want +got):\n%s", path, diff)
+			}
+			e.same(t, "its owners", `{"o":[`+owner+`}]}`, object{"o": a.object(t).at("metadata", "ownerReferences")})
+			a = e.do(t, request{method: http.MethodPost, path: path + "?dryRun=All&fieldValidation=Strict", body: body})
+			if got := a.object(t).text("message"); a.code != 400 || !strings.HasSuffix(got, "strict decoding error: "+strings.Join(want, ", ")) {
+				t.Errorf("strict: %d %s", a.code, got)
+			}
+			a = e.do(t, request{
+				method: http.MethodPatch, path: path + "/a", contentType: mergePatch,
+				body: `{"metadata":{"ownerReferences":[` + owner + `,"zoo":2}],"labels":{"l":"1"}}}`,
+			})
+			if diff := cmp.Diff(want[2:], a.warnings()); diff != "" {
+				t.Errorf("a merge patch of %s: warnings (-want +got):\n%s", path, diff)
+			}
+			e.same(t, "its owners", `{"o":[`+owner+`}]}`, object{"o": a.object(t).at("metadata", "ownerReferences")})
+		}
+	}},
 	{"Patches are validated by field as well", func(t *testing.T, e *env) {
 		e.post(t, widgetsPath, widget("a", `{"size":1}`))
 		a := e.do(t, request{method: http.MethodPatch, path: widgetsPath + "/a", contentType: mergePatch, body: `{"spec":{"odd":1}}`})

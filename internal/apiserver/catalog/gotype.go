@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -15,6 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
+
+	structure "github.com/tetherkube/tether/internal/apiserver/schema"
 )
 
 // ErrNoStrategic is the error of a strategic merge patch of a type without one.
@@ -95,12 +96,8 @@ func (t *goType) Fit(obj Object) (Object, []string, error) {
 		return nil, nil, err
 	}
 	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(obj, typed, true)
-	var unknown []string
-	if strictly, isStrict := runtime.AsStrictDecodingError(err); isStrict {
-		for _, e := range strictly.Errors() {
-			unknown = append(unknown, strings.TrimSuffix(strings.TrimPrefix(e.Error(), `unknown field "`), `"`))
-		}
-	} else if err != nil {
+	unknown := structure.UnknownFields(err)
+	if err != nil && !runtime.IsStrictDecodingError(err) {
 		return nil, nil, err
 	}
 	fitted, err := t.object(typed)

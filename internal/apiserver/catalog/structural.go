@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -21,22 +20,18 @@ import (
 // structuralType is the model of a custom resource.
 type structuralType struct {
 	gvk       schema.GroupVersionKind
-	structure *structure.Structural // nil where all fields are preserved
+	structure *structure.Structural
 	ownership managedfields.TypeConverter
 	fill      func(Object) // nil for nothing
 }
 
 func newStructuralType(gvk schema.GroupVersionKind, open Object) (*structuralType, error) {
-	t := &structuralType{gvk: gvk, ownership: managedfields.NewDeducedTypeConverter()}
-	if open == nil {
-		return t, nil
-	}
-	var err error
-	if t.structure, err = structure.New(open); err != nil {
+	s, err := structure.New(open)
+	if err != nil {
 		return nil, err
 	}
-	t.ownership, err = ownership(gvk, t.structure.OpenAPI())
-	return t, err
+	owners, err := ownership(gvk, s.OpenAPI())
+	return &structuralType{gvk: gvk, structure: s, ownership: owners}, err
 }
 
 // ErrNotObject says that a body has no object in it.
@@ -87,68 +82,50 @@ func (creating) ObjectKinds(o runtime.Object) ([]schema.GroupVersionKind, bool, 
 func (creating) Recognizes(schema.GroupVersionKind) bool { return true }
 
 func (t *structuralType) Fit(obj Object) (Object, []string, error) {
-	unknown, err := fitMetadata(obj)
-	if err != nil {
+	// What is not known goes first: whoever decodes metadata drops it without a word.
+	unknown := t.structure.Prune(obj)
+	if err := fitMetadata(obj); err != nil {
 		return nil, nil, err
 	}
-	if t.structure != nil {
-		unknown = append(unknown, t.structure.Prune(obj)...)
-		t.structure.Default(obj)
-	}
+	t.structure.Default(obj)
 	if t.fill != nil {
 		t.fill(obj)
 	}
 	return obj, unknown, nil
 }
 
-// fitMetadata brings metadata into the form that metav1.ObjectMeta has.
-func fitMetadata(obj Object) (unknown []string, err error) {
+// fitMetadata brings metadata, without what is not known, into the form that
+// metav1.ObjectMeta has.
+func fitMetadata(obj Object) error {
 	given, ok := obj["metadata"]
 	if !ok || given == nil {
 		obj["metadata"] = Object{}
-		return nil, nil
+		return nil
 	}
 	raw, err := json.Marshal(given)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	var meta metav1.ObjectMeta
 	if err := json.Unmarshal(raw, &meta); err != nil {
-		return nil, err
+		return err
 	}
 	fitted, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&meta)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	dropNulls(fitted)
 	if was, isObject := given.(Object); isObject {
-		for k := range was {
-			if !metaFields[k] {
-				unknown = append(unknown, "metadata."+k)
-			}
-		}
 		if empty, isList := was["managedFields"].([]any); isList && len(empty) == 0 {
 			fitted["managedFields"] = []any{} // asks to forget the owners
 		}
 	}
 	obj["metadata"] = fitted
-	return unknown, nil
+	return nil
 }
 
-var metaFields = func() map[string]bool {
-	fields := map[string]bool{}
-	for name := range strings.FieldsSeq(`name generateName namespace selfLink uid resourceVersion generation creationTimestamp
-		deletionTimestamp deletionGracePeriodSeconds labels annotations ownerReferences finalizers managedFields`) {
-		fields[name] = true
-	}
-	return fields
-}()
-
 func (t *structuralType) Validate(obj, old Object) field.ErrorList {
-	switch {
-	case t.structure == nil:
-		return nil
-	case old == nil:
+	if old == nil {
 		return t.structure.Validate(obj)
 	}
 	return t.structure.ValidateUpdate(obj, old)

@@ -128,6 +128,18 @@ func TestWhatTheSchemaDoesNotKnowIsRemovedAndNamed(t *testing.T) {
 	}
 }
 
+func TestANameWithDotsInMetadataIsRemoved(t *testing.T) {
+	t.Parallel()
+	obj := parse(t, `{metadata: {a.b: 1, name: o}, spec: {size: 1, tmpl: {apiVersion: v1, kind: X, metadata: {a.b: 1, name: q}}}}`)
+	unknown := structural(t, thing).Prune(obj)
+	if diff := cmp.Diff([]string{"metadata.a.b", "spec.tmpl.metadata.a.b"}, unknown); diff != "" {
+		t.Errorf("unknown (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(parse(t, `{metadata: {name: o}, spec: {size: 1, tmpl: {apiVersion: v1, kind: X, metadata: {name: q}}}}`), obj); diff != "" {
+		t.Errorf("what is left (-want +got):\n%s", diff)
+	}
+}
+
 func TestListsInWhatIsPreservedAreKept(t *testing.T) {
 	t.Parallel()
 	s := structural(t, `{type: object, properties: {a: {type: array, x-kubernetes-preserve-unknown-fields: true, items: {type: object, properties: {in: {type: object}}}}}}`)

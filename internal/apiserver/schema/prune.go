@@ -104,14 +104,15 @@ func (p *pruner) metadata(obj map[string]any, path string) {
 		return
 	}
 	err := runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(metadata, &metav1.ObjectMeta{}, true)
-	for _, name := range unknownFields(err) {
+	for _, name := range UnknownFields(err) {
 		p.meta = append(p.meta, path+"."+name)
 		remove(metadata, name)
 	}
 }
 
-// unknownFields reads the paths from a strict decoding error.
-func unknownFields(err error) (paths []string) {
+// UnknownFields are the paths that a strict decoding error tells of, and none of
+// another error.
+func UnknownFields(err error) (paths []string) {
 	var strict interface{ Errors() []error }
 	if !errors.As(err, &strict) {
 		return nil
@@ -124,11 +125,12 @@ func unknownFields(err error) (paths []string) {
 	return paths
 }
 
-// remove deletes the field at a path like "ownerReferences[0].foo".
+// remove deletes the field at a path like "ownerReferences[0].foo". A name may have
+// dots of its own.
 func remove(obj map[string]any, path string) {
 	head, rest, deeper := strings.Cut(path, ".")
-	if !deeper {
-		delete(obj, head)
+	if _, whole := obj[path]; whole || !deeper {
+		delete(obj, path)
 		return
 	}
 	name, index, indexed := strings.Cut(strings.TrimSuffix(head, "]"), "[")
