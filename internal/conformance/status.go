@@ -44,6 +44,45 @@ var status = []behaviour{
 			failure(422, "Invalid", `Widget.$GROUP "a" is invalid: status.phase: Unsupported value: "Odd": supported values: "Up", "Down"`,
 				`{"name":"a","group":"$GROUP","kind":"Widget","causes":[{"reason":"FieldValueNotSupported","message":"Unsupported value: \"Odd\": supported values: \"Up\", \"Down\"","field":"status.phase"}]}`))
 	}},
+	{"A status is written although the schema does not allow the rest any more", func(t *testing.T, e *env) {
+		const lids = "/apis/own.$GROUP/v1/namespaces/$NS/lids"
+		const definition = definitionsPath + "/lids.own.$GROUP"
+		e.define(t, strings.Replace(e.own("lids", "Lid"), `"storage":true,`, `"storage":true,"subresources":{"status":{}},`, 1))
+		const lid = `{"apiVersion":"own.$GROUP/v1","kind":"Lid","metadata":{"name":"%"},"spec":{"size":"big"}}`
+		e.post(t, lids, strings.Replace(lid, "%", "a", 1))
+		e.granted(t, request{method: http.MethodPatch, path: definition, contentType: jsonPatch, body: `[{"op":"replace","path":"/spec/versions/0/schema/openAPIV3Schema",
+			"value":{"type":"object","required":["color"],"properties":{"color":{"type":"string"},"spec":{"type":"object","required":["color"],"properties":{"size":{"type":"string","maxLength":2}}},
+			"status":{"type":"object","properties":{"phase":{"type":"string","enum":["Up","Down"]}}}}}}]`})
+		eventually(t, func() bool {
+			return e.do(t, request{method: http.MethodPost, path: lids + "?dryRun=All", body: strings.Replace(lid, "%", "b", 1)}).code == 422
+		})
+		got := e.merge(t, lids+"/a/status", `{"status":{"phase":"Up"}}`)
+		e.same(t, "a patch", `{"spec":{"size":"big"},"status":{"phase":"Up"}}`, object{"spec": got.at("spec"), "status": got.at("status")})
+		if got := e.put(t, lids+"/a/status", got.set("Down", "status", "phase")); got.text("status", "phase") != "Down" {
+			t.Errorf("a PUT: %s", got.json())
+		}
+		got = e.granted(t, request{
+			method: http.MethodPatch, path: lids + "/a/status?fieldManager=m&force=true", contentType: applyPatch,
+			body: `{"apiVersion":"own.$GROUP/v1","kind":"Lid","metadata":{"name":"a"},"status":{"phase":"Up"}}`,
+		})
+		if got.text("status", "phase") != "Up" {
+			t.Errorf("an apply: %s", got.json())
+		}
+		const cause = `{"reason":"FieldValueNotSupported","message":"Unsupported value: \"Odd\": supported values: \"Up\", \"Down\"","field":"status.phase"}`
+		e.refused(t, request{method: http.MethodPatch, path: lids + "/a/status", contentType: mergePatch, body: `{"status":{"phase":"Odd"}}`}, 422,
+			failure(422, "Invalid", `Lid.own.$GROUP "a" is invalid: status.phase: Unsupported value: "Odd": supported values: "Up", "Down"`,
+				`{"name":"a","group":"own.$GROUP","kind":"Lid","causes":[`+cause+`]}`))
+		e.refused(t, request{method: http.MethodPatch, path: lids + "/a", contentType: mergePatch, body: `{"metadata":{"labels":{"l":"1"}}}`}, 422,
+			failure(422, "Invalid", `Lid.own.$GROUP "a" is invalid: color: Required value`,
+				`{"name":"a","group":"own.$GROUP","kind":"Lid","causes":[{"reason":"FieldValueRequired","message":"Required value","field":"color"}]}`))
+		e.remove(t, "lids")
+	}},
+	{"The status of a definition is not refused for the rest of it", func(t *testing.T, e *env) {
+		e.define(t, e.own("cans", "Can"))
+		got := e.merge(t, definitionsPath+"/cans.own.$GROUP/status", `{"status":{"storedVersions":["v0","v1"]}}`)
+		e.same(t, "stored versions", `{"v":["v0","v1"]}`, object{"v": got.at("status", "storedVersions")})
+		e.remove(t, "cans")
+	}},
 	{"The status of what is not there is not found", func(t *testing.T, e *env) {
 		e.refused(t, request{method: http.MethodPatch, path: widgetsPath + "/a/status", contentType: mergePatch, body: `{"status":{"phase":"Up"}}`}, 404,
 			failure(404, "NotFound", `widgets.$GROUP "a" not found`, `{"name":"a","group":"$GROUP","kind":"widgets"}`))

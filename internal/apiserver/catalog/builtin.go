@@ -110,7 +110,7 @@ func (r *Resource) prepared(f func(obj, old Object)) *Resource    { r.Traits.Pre
 func (r *Resource) filled(f func(Object)) *Resource               { r.Model.(*goType).fill = f; return r }
 
 func (r *Resource) graceful(f func(Object) int64) *Resource { r.Traits.Grace = f; return r }
-func (r *Resource) validated(f func(_, _ Object) field.ErrorList) *Resource {
+func (r *Resource) validated(f func(obj, old Object, subresource string) field.ErrorList) *Resource {
 	r.Traits.Validate = f
 	return r
 }

@@ -173,8 +173,8 @@ func fillDeployment(obj Object) {
 }
 
 // immutable refuses changes of the fields of an object that says it is immutable.
-func immutable(fields ...string) func(obj, old Object) field.ErrorList {
-	return func(obj, old Object) (errs field.ErrorList) {
+func immutable(fields ...string) func(obj, old Object, subresource string) field.ErrorList {
+	return func(obj, old Object, _ string) (errs field.ErrorList) {
 		if old == nil || old["immutable"] != true {
 			return nil
 		}
@@ -192,7 +192,7 @@ func immutable(fields ...string) func(obj, old Object) field.ErrorList {
 
 // roleRef is of roles that there may be, and does not change: a binding to another
 // role is another binding.
-func roleRef(obj, old Object) (errs field.ErrorList) {
+func roleRef(obj, old Object, _ string) (errs field.ErrorList) {
 	root, ref := field.NewPath("roleRef"), Child(obj, "roleRef")
 	kinds := []string{"Role", "ClusterRole"}
 	if obj["kind"] == "ClusterRoleBinding" {

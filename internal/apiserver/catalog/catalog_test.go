@@ -172,9 +172,25 @@ func TestAScaleIsReadAndWrittenWhereTheDefinitionSays(t *testing.T) {
 		`{status: {s: 1}}`:            "accessor error",
 		`{}`:                          "",
 	} {
-		errs := stored.Traits.Validate(object(t, text), nil)
+		errs := stored.Traits.Validate(object(t, text), nil, "")
 		if got := errs.ToAggregate(); (got == nil) != (want == "") || got != nil && !strings.Contains(got.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, got, want)
+		}
+	}
+}
+
+func TestAWriteOfTheStatusIsNotToBlameForTheSpec(t *testing.T) {
+	t.Parallel()
+	_, stored := setup(t)
+	for text, want := range map[string]int{
+		`{spec: {count: -1}}`:                          0,
+		`{spec: {count: many}, status: {count: 1}}`:    0,
+		`{spec: {count: -1}, status: {count: -1}}`:     1,
+		`{status: {s: 1}}`:                             1,
+		`{status: {count: 3000000000, s: ["a", "b"]}}`: 2,
+	} {
+		if errs := stored.Traits.Validate(object(t, text), object(t, text), "status"); len(errs) != want {
+			t.Errorf("%s: %v, want %d errors", text, errs, want)
 		}
 	}
 }
@@ -196,7 +212,7 @@ func TestADefinitionThatCannotBeServedIsRefused(t *testing.T) {
 	} {
 		obj := object(t, strings.Replace(boxes, c.from, c.to, 1))
 		definitions.Traits.Prepare(obj, nil)
-		got := definitions.Traits.Validate(obj, nil).ToAggregate()
+		got := definitions.Traits.Validate(obj, nil, "").ToAggregate()
 		if (got == nil) != (c.want == "") || got != nil && !strings.Contains(got.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", name, got, c.want)
 		}

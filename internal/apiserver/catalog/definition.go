@@ -115,7 +115,10 @@ func texts(obj Object, path ...string) []string {
 }
 
 // validateDefinition finds what would keep a definition from being served.
-func validateDefinition(obj, old Object) (errs field.ErrorList) {
+func validateDefinition(obj, old Object, subresource string) (errs field.ErrorList) {
+	if subresource == "status" {
+		return nil // who moves objects to another version takes the old one off storedVersions there
+	}
 	root := field.NewPath("spec")
 	group, plural := text(obj, "spec", "group"), text(obj, "spec", "names", "plural")
 	for _, required := range [][]string{{"group"}, {"scope"}, {"names", "plural"}, {"names", "kind"}} {

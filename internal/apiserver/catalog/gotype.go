@@ -104,7 +104,7 @@ func (t *goType) Fit(obj Object) (Object, []string, error) {
 	return fitted, unknown, err
 }
 
-func (*goType) Validate(Object, Object) field.ErrorList { return nil }
+func (*goType) Validate(Object, Object, string) field.ErrorList { return nil }
 
 func (t *goType) Strategic(obj, patch Object) (Object, error) {
 	typed, err := scheme.Scheme.New(t.gvk)

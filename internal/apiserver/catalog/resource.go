@@ -23,8 +23,9 @@ type Model interface {
 	// Fit drops from obj what the type does not have, and names it, and fills in
 	// defaults. It may change obj, and answers what to use from now on.
 	Fit(obj Object) (fitted Object, unknown []string, err error)
-	// Validate finds what is wrong with obj; old is nil for a new object.
-	Validate(obj, old Object) field.ErrorList
+	// Validate finds what is wrong with obj where a subresource, or the whole of it by
+	// an empty one, is written; old is nil for a new object.
+	Validate(obj, old Object, subresource string) field.ErrorList
 	// Strategic applies a strategic merge patch; ErrNoStrategic where the type has none.
 	Strategic(obj, patch Object) (Object, error)
 	// Ownership is what server-side apply knows of the type.
@@ -49,8 +50,8 @@ type Traits struct {
 	// Prepare brings a new or changed object into order before it is validated;
 	// old is nil for a new one.
 	Prepare func(obj, old Object)
-	// Validate is what the model does not know; old is nil for a new object.
-	Validate func(obj, old Object) field.ErrorList
+	// Validate is what the model does not know of what Validate of a Model is asked.
+	Validate func(obj, old Object, subresource string) field.ErrorList
 	// Warnings are for what is allowed nevertheless; old is nil for a new object.
 	Warnings func(obj, old Object) []string
 	// Name says what is wrong with a name.

@@ -65,9 +65,14 @@ func (s *Scale) Set(obj Object, replicas int32) error {
 	return unstructured.SetNestedField(obj, int64(replicas), steps(s.Spec)...)
 }
 
-// validate finds what no scale can be made of.
-func (s *Scale) validate(obj, _ Object) (errs field.ErrorList) {
-	for _, path := range []string{s.Spec, s.Status} {
+// validate finds what no scale can be made of. A write of the status is not to blame
+// for the spec.
+func (s *Scale) validate(obj, _ Object, subresource string) (errs field.ErrorList) {
+	paths := []string{s.Spec, s.Status}
+	if subresource == "status" {
+		paths = paths[1:]
+	}
+	for _, path := range paths {
 		n, _, err := unstructured.NestedInt64(obj, steps(path)...)
 		switch at := field.NewPath(path); {
 		case err != nil:

@@ -124,9 +124,12 @@ func fitMetadata(obj Object) error {
 	return nil
 }
 
-func (t *structuralType) Validate(obj, old Object) field.ErrorList {
-	if old == nil {
+func (t *structuralType) Validate(obj, old Object, subresource string) field.ErrorList {
+	switch {
+	case old == nil:
 		return t.structure.Validate(obj)
+	case subresource == "status":
+		return t.structure.ValidateStatusUpdate(obj, old)
 	}
 	return t.structure.ValidateUpdate(obj, old)
 }

@@ -81,7 +81,7 @@ func dedupeOwners(q *Request, u *unstructured.Unstructured, after string) {
 }
 
 // validate is all that must hold of obj before it is stored; old is nil for a new
-// object. The names of built-in types are checked as the type wants it, and only
+// object. Of a write of a status, that is its status and metadata. The names of built-in types are checked as the type wants it, and only
 // for a new object.
 func validate(q *Request, obj, old catalog.Object) error {
 	res := q.Resource
@@ -98,9 +98,9 @@ func validate(q *Request, obj, old catalog.Object) error {
 		}
 		errs = append(errs, validation.ValidateObjectMetaAccessorUpdate(meta(obj), meta(old), root)...)
 	}
-	errs = append(errs, res.Model.Validate(obj, old)...)
+	errs = append(errs, res.Model.Validate(obj, old, q.Subresource)...)
 	if res.Traits.Validate != nil {
-		errs = append(errs, res.Traits.Validate(obj, old)...)
+		errs = append(errs, res.Traits.Validate(obj, old, q.Subresource)...)
 	}
 	if len(errs) > 0 {
 		return apierrors.NewInvalid(res.GVK().GroupKind(), meta(obj).GetName(), errs)

@@ -206,4 +206,12 @@ func TestAWriteOfTheStatusIsJudgedByTheStatusAlone(t *testing.T) {
 	if errs := s.ValidateStatusUpdate(parse(t, `{spec: {size: 99}}`), parse(t, `{}`)); errs != nil {
 		t.Errorf("without a status: %v", errs)
 	}
+	// What is twice in a list counts wherever it is, as on the real server.
+	twice, once := parse(t, `{spec: {many: [a, a]}, status: {phase: Up}}`), parse(t, `{spec: {many: [a]}}`)
+	if diff := cmp.Diff([]string{`spec.many[1]: Duplicate value: "a"`}, messages(s.ValidateStatusUpdate(twice, once))); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if errs := s.ValidateStatusUpdate(twice, twice); errs != nil {
+		t.Errorf("what was twice before: %v", errs)
+	}
 }
