@@ -51,6 +51,32 @@ var definitions = []behaviour{
 		}
 		e.remove(t, "cups")
 	}},
+	{"A definition that serves no version keeps its names, and takes its instances with it", func(t *testing.T, e *env) {
+		const urns = "/apis/own.$GROUP/v1/namespaces/$NS/urns"
+		e.define(t, e.own("urns", "Urn"))
+		e.post(t, urns, `{"apiVersion":"own.$GROUP/v1","kind":"Urn","metadata":{"name":"a"}}`)
+		served := func(is string) {
+			e.granted(t, request{
+				method: http.MethodPatch, path: definitionsPath + "/urns.own.$GROUP", contentType: jsonPatch,
+				body: `[{"op":"replace","path":"/spec/versions/0/served","value":` + is + `}]`,
+			})
+		}
+		served("false")
+		eventually(t, func() bool { return e.do(t, request{method: http.MethodGet, path: urns}).code == http.StatusNotFound })
+		e.post(t, definitionsPath, e.own("vases", "Urn"))
+		e.awaited(t, definitionsPath, "vases.own."+e.group, func(o object) bool { return o.condition("NamesAccepted") == "False" })
+		e.remove(t, "vases")
+		served("true")
+		eventually(t, func() bool { return e.do(t, request{method: http.MethodGet, path: urns + "/a"}).code == http.StatusOK })
+		served("false")
+		e.remove(t, "urns")
+		e.define(t, e.own("urns", "Urn"))
+		eventually(t, func() bool { return e.do(t, request{method: http.MethodGet, path: urns}).code == http.StatusOK })
+		if left := e.get(t, urns).names(); len(left) != 0 {
+			t.Errorf("left are %q", left)
+		}
+		e.remove(t, "urns")
+	}},
 	{"A definition waits for the finalizers of its instances", func(t *testing.T, e *env) {
 		const pots = "/apis/own.$GROUP/v1/namespaces/$NS/pots"
 		e.define(t, e.own("pots", "Pot"))

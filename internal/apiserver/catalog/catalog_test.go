@@ -1,6 +1,7 @@
 package catalog_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -75,7 +76,7 @@ func setup(t *testing.T) (c *catalog.Catalog, stored *catalog.Resource) {
 		t.Fatal(err)
 	}
 	c = catalog.New()
-	c.Put("boxes.example.com", served)
+	c.Put("boxes.example.com", stored, served)
 	return c, stored
 }
 
@@ -83,7 +84,11 @@ func TestADefinitionIsServedInTheVersionsThatItSays(t *testing.T) {
 	t.Parallel()
 	c, stored := setup(t)
 	var got []string
-	for _, r := range c.Of("boxes.example.com") {
+	of, served := c.Of("boxes.example.com")
+	if of != stored {
+		t.Errorf("stored as %v", of)
+	}
+	for _, r := range served {
 		got = append(got, r.Version)
 		if r.Stored != stored || r.Table != "boxes.example.com" || r.Generation != 3 {
 			t.Errorf("%s: stored as %v in %s, generation %d", r.Version, r.Stored.Version, r.Table, r.Generation)
@@ -100,8 +105,9 @@ func TestADefinitionIsServedInTheVersionsThatItSays(t *testing.T) {
 		t.Error("kinds and groups are mixed up")
 	}
 	before := c.Changes()
-	c.Put("boxes.example.com", nil)
-	if c.ByKind(stored.GVK()) != nil || c.Of("boxes.example.com") != nil || c.Changes() == before {
+	c.Put("boxes.example.com", nil, nil)
+	of, served = c.Of("boxes.example.com")
+	if c.ByKind(stored.GVK()) != nil || c.Table(stored.Table) != nil || of != nil || served != nil || c.Changes() == before {
 		t.Error("it is served although it was taken away")
 	}
 }
@@ -125,6 +131,21 @@ func TestResourcesComeInTheOrderOfDiscovery(t *testing.T) {
 	}
 	if tables["boxes.example.com"] != 1 || tables["events"] != 1 || tables[""] != 0 {
 		t.Errorf("a table for each: %v", tables)
+	}
+}
+
+func TestADefinitionThatServesNoVersionIsKnownAndNotServed(t *testing.T) {
+	t.Parallel()
+	c, stored := setup(t)
+	c.Put("boxes.example.com", stored, nil)
+	if of, served := c.Of("boxes.example.com"); of != stored || served != nil {
+		t.Errorf("it is %v, and serves %v", of, served)
+	}
+	if diff := cmp.Diff([]string{"boxes.example.com"}, []string{c.Definitions()[0].Definition}); diff != "" || len(c.Definitions()) != 1 {
+		t.Error(diff)
+	}
+	if c.ByKind(stored.GVK()) != nil || c.Table(stored.Table) != nil || slices.Contains(c.Tables(), stored) || slices.Contains(c.All(), stored) {
+		t.Error("it is served")
 	}
 }
 

@@ -207,7 +207,7 @@ func same(all []Object, key string) bool {
 func Custom(definition Object) (stored *Resource, served []*Resource, err error) {
 	terminating := text(definition, "metadata", "deletionTimestamp") != ""
 	for _, v := range versions(definition) {
-		r, err := custom(definition, v)
+		r, err := defined(definition, v)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -230,14 +230,15 @@ func Custom(definition Object) (stored *Resource, served []*Resource, err error)
 	return stored, served, nil
 }
 
-func custom(definition, version Object) (*Resource, error) {
+// defined is the resource that one version of a definition makes.
+func defined(definition, version Object) (*Resource, error) {
 	r := &Resource{
 		Group: text(definition, "spec", "group"), Version: text(version, "name"),
 		Plural: text(definition, "spec", "names", "plural"), Singular: text(definition, "spec", "names", "singular"),
 		Kind: text(definition, "spec", "names", "kind"), ListKind: text(definition, "spec", "names", "listKind"),
 		ShortNames: texts(definition, "spec", "names", "shortNames"), Categories: texts(definition, "spec", "names", "categories"),
 		Namespaced: text(definition, "spec", "scope") == "Namespaced",
-		Custom:     true, Definition: text(definition, "metadata", "name"),
+		Custom:     true, Definition: text(definition, "metadata", "name"), DefinitionUID: text(definition, "metadata", "uid"),
 		Traits: Traits{NeedsVersion: true, Generation: true, Name: validation.NameIsDNSSubdomain},
 	}
 	r.Table = r.GroupResource().String()

@@ -90,10 +90,10 @@ type Resource struct {
 	Selectable []Selectable
 	// Columns are those of its tables.
 	Columns []table.Column
-	// Custom says that a definition of a custom resource made it, and Definition
-	// its name.
-	Custom     bool
-	Definition string
+	// Custom says that a definition of a custom resource made it; Definition is its
+	// name, and DefinitionUID tells it from another one of that name.
+	Custom                    bool
+	Definition, DefinitionUID string
 	// Generation is the definition's, and counts the changes of its spec.
 	Generation int64
 	// Terminating says that its definition is being deleted.

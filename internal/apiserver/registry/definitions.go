@@ -44,33 +44,26 @@ func (r *Registry) deleteDefinition(q *Request, stored *storage.Object, obj cata
 // definitionChanged serves what a definition says, and carries its deletion out.
 func (r *Registry) definitionChanged(res *catalog.Resource, e *storage.Event) {
 	name := e.Object.Name
-	definition, err := r.Decode(res, e.Object)
-	if err != nil {
-		return // it was encoded a moment ago
-	}
 	if e.Change == storage.Deleted {
-		if of := r.Catalog.Of(name); len(of) > 0 {
-			r.Catalog.Put(name, nil)
-			r.Store.Drop(of[0].Table)
-		}
+		r.serve(name)
 		r.reconsider()
 		return
 	}
-	if meta(definition).GetDeletionTimestamp() != nil {
-		r.serve(name, definition)
-		if e.Old != nil {
-			if old, err := r.Decode(res, e.Old); err == nil && meta(old).GetDeletionTimestamp() == nil {
-				r.emptyDefinition(name)
-			}
-		}
+	if !r.terminating(res, e.Object) {
+		r.settle(res, e.Object.Key, r.establish)
+		r.serve(name)
 		return
 	}
-	r.settle(res, e.Object.Key, r.establish)
-	if now := r.Store.Get(res.Table, e.Object.Key); now != nil {
-		if definition, err = r.Decode(res, now); err == nil && r.established(definition) {
-			r.serve(name, definition)
-		}
+	r.serve(name)
+	if e.Old != nil && !r.terminating(res, e.Old) {
+		r.emptyDefinition(name)
 	}
+}
+
+// terminating says whether a definition is being deleted.
+func (r *Registry) terminating(res *catalog.Resource, o *storage.Object) bool {
+	definition, err := r.Decode(res, o)
+	return err == nil && meta(definition).GetDeletionTimestamp() != nil
 }
 
 // reconsider accepts names that have become free.
@@ -87,23 +80,40 @@ func (r *Registry) reconsider() {
 	}
 }
 
-// serve puts what a definition says into the catalog. Watches end where it says
-// something else than before, as they do on the real server.
-func (r *Registry) serve(name string, definition catalog.Object) {
-	stored, served, err := catalog.Custom(definition)
+// serve brings the catalog to what is stored of a definition now. Of two who change it
+// the first may come here last: each looks for itself, and one after the other, so that
+// what was said before is never put back. Watches end where something else is said than
+// before, as they do on the real server.
+func (r *Registry) serve(name string) {
+	r.serving.Lock()
+	defer r.serving.Unlock()
+	definitions := r.definitions()
+	was, _ := r.Catalog.Of(name)
+	o := r.Store.Get(definitions.Table, storage.Key{Name: name})
+	if was != nil && (o == nil || o.UID != was.DefinitionUID) {
+		r.Catalog.Put(name, nil, nil)
+		r.Store.Drop(was.Table)
+		was = nil
+	}
+	if o == nil {
+		return
+	}
+	definition, err := r.Decode(definitions, o)
 	if err != nil || !r.established(definition) {
 		return // conditions say so
 	}
-	if of := r.Catalog.Of(name); len(of) > 0 {
-		if of[0].Generation == stored.Generation && of[0].Terminating == stored.Terminating {
-			return // its status alone has changed
-		}
-		if of[0].Generation != stored.Generation {
-			defer r.Store.Break(stored.Table)
-		}
+	stored, served, err := catalog.Custom(definition)
+	switch {
+	case err != nil:
+		return // it was valid
+	case was == nil:
+	case was.Generation != stored.Generation:
+		defer r.Store.Break(stored.Table)
+	case was.Terminating == stored.Terminating:
+		return // its status alone has changed
 	}
 	r.Store.Make(stored.Table)
-	r.Catalog.Put(name, served)
+	r.Catalog.Put(name, stored, served)
 }
 
 func (r *Registry) established(definition catalog.Object) bool {
@@ -176,10 +186,11 @@ func (r *Registry) establish(definition catalog.Object) bool {
 	return true
 }
 
-// nameTaken finds a name that another resource of the group has.
+// nameTaken finds a name that another resource of the group has, also where a
+// definition serves none of its versions.
 func (r *Registry) nameTaken(definition, wanted catalog.Object) (reason, name string) {
 	spec, _ := definition["spec"].(catalog.Object)
-	for _, res := range r.Catalog.All() {
+	for _, res := range slices.Concat(r.Catalog.All(), r.Catalog.Definitions()) {
 		if res.Group != spec["group"] || res.Definition == meta(definition).GetName() {
 			continue
 		}
@@ -208,10 +219,10 @@ func (r *Registry) nameTaken(definition, wanted catalog.Object) (reason, name st
 
 // emptyDefinition deletes the objects of a definition that goes, and then it.
 func (r *Registry) emptyDefinition(name string) {
-	if of := r.Catalog.Of(name); len(of) > 0 {
-		if list, err := r.Store.List(of[0].Table, storage.Selection{}); err == nil {
+	if stored, _ := r.Catalog.Of(name); stored != nil {
+		if list, err := r.Store.List(stored.Table, storage.Selection{}); err == nil {
 			for _, o := range list.Objects {
-				r.discard(of[0].Stored, o.Key, o.UID, "")
+				r.discard(stored, o.Key, o.UID, "")
 			}
 		}
 	}
@@ -229,7 +240,7 @@ func (r *Registry) finishDefinition(name string) {
 	if err != nil || meta(definition).GetDeletionTimestamp() == nil {
 		return
 	}
-	if of := r.Catalog.Of(name); len(of) > 0 && r.Store.Len(of[0].Table) > 0 {
+	if stored, _ := r.Catalog.Of(name); stored != nil && r.Store.Len(stored.Table) > 0 {
 		r.settle(definitions, key, func(definition catalog.Object) bool {
 			r.condition(definition, "Terminating", metav1.ConditionTrue, "InstanceDeletionInProgress", "CustomResource deletion is in progress")
 			return true

@@ -68,16 +68,6 @@ func (r *Registry) control(res *catalog.Resource, e *storage.Event) {
 	}
 }
 
-// tableResource is the resource whose objects a table has.
-func (r *Registry) tableResource(table string) *catalog.Resource {
-	for _, res := range r.Catalog.Tables() {
-		if res.Table == table {
-			return res
-		}
-	}
-	return nil
-}
-
 // collect looks at what an object that is gone had owned.
 func (r *Registry) collect(uid string) {
 	for _, ref := range r.Store.Dependents(uid) {
@@ -90,7 +80,7 @@ func (r *Registry) collect(uid string) {
 // orphaned deletes an object none of whose owners exists, and lets one go of the
 // owners that are gone where others stand.
 func (r *Registry) orphaned(ref storage.Ref, uid string) {
-	res := r.tableResource(ref.Table)
+	res := r.Catalog.Table(ref.Table)
 	o := r.Store.Get(ref.Table, ref.Key)
 	if res == nil || o == nil || o.UID != uid || len(o.Owners) == 0 {
 		return
@@ -178,7 +168,7 @@ func (r *Registry) finalizing(res *catalog.Resource, o *storage.Object) {
 	finalizers := meta(obj).GetFinalizers()
 	if slices.Contains(finalizers, metav1.FinalizerOrphanDependents) {
 		for _, ref := range r.Store.Dependents(o.UID) {
-			if dependent := r.tableResource(ref.Table); dependent != nil {
+			if dependent := r.Catalog.Table(ref.Table); dependent != nil {
 				r.release(dependent, ref.Key, []string{o.UID})
 			}
 		}
@@ -187,7 +177,7 @@ func (r *Registry) finalizing(res *catalog.Resource, o *storage.Object) {
 	}
 	if slices.Contains(finalizers, metav1.FinalizerDeleteDependents) {
 		for _, ref := range r.Store.Dependents(o.UID) {
-			dependent, found := r.tableResource(ref.Table), r.Store.Get(ref.Table, ref.Key)
+			dependent, found := r.Catalog.Table(ref.Table), r.Store.Get(ref.Table, ref.Key)
 			if dependent == nil || found == nil {
 				continue
 			}
@@ -212,7 +202,7 @@ func (r *Registry) ownedByOthers(_ *catalog.Resource, dependent *storage.Object,
 		if owner == uid || o == nil {
 			continue
 		}
-		res := r.tableResource(ref.Table)
+		res := r.Catalog.Table(ref.Table)
 		if res == nil {
 			continue
 		}
@@ -231,7 +221,7 @@ func (r *Registry) finishForeground(uid string) {
 		return
 	}
 	for _, dependent := range r.Store.Dependents(uid) {
-		res, found := r.tableResource(dependent.Table), r.Store.Get(dependent.Table, dependent.Key)
+		res, found := r.Catalog.Table(dependent.Table), r.Store.Get(dependent.Table, dependent.Key)
 		if res == nil || found == nil {
 			continue
 		}
@@ -242,7 +232,7 @@ func (r *Registry) finishForeground(uid string) {
 			return
 		}
 	}
-	if res := r.tableResource(ref.Table); res != nil {
+	if res := r.Catalog.Table(ref.Table); res != nil {
 		r.letGo(res, ref.Key, metav1.FinalizerDeleteDependents)
 	}
 }

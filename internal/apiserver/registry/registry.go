@@ -55,6 +55,10 @@ type Registry struct {
 	// up for once one succeeds.
 	owed atomic.Bool
 
+	// serving is held by who brings the catalog to what is stored of a definition. It
+	// is taken before what the store and the catalog lock.
+	serving sync.Mutex
+
 	mu     sync.Mutex // guards what follows
 	random *rand.Rand
 }

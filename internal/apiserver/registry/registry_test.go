@@ -1,7 +1,10 @@
 package registry_test
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -32,12 +35,23 @@ func options() registry.Options {
 
 func setup(t *testing.T) fixture {
 	t.Helper()
-	f := fixture{registry.New(options()), t}
-	f.create("customresourcedefinitions.v1.apiextensions.k8s.io", `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
+	return setupWith(t, options())
+}
+
+func setupWith(t *testing.T, o registry.Options) fixture {
+	t.Helper()
+	f := fixture{registry.New(o), t}
+	f.define()
+	return f
+}
+
+// define makes the definition of boxes.
+func (f fixture) define() {
+	f.t.Helper()
+	f.create(definitions, `{"apiVersion":"apiextensions.k8s.io/v1","kind":"CustomResourceDefinition",
 		"metadata":{"name":"boxes.example.com"},"spec":{"group":"example.com","scope":"Namespaced","names":{"plural":"boxes","kind":"Box"},
 		"versions":[{"name":"v1","served":true,"storage":true,"subresources":{"status":{}},"schema":{"openAPIV3Schema":{"type":"object",
 		"properties":{"spec":{"type":"object","properties":{"size":{"type":"integer"},"list":{"type":"array","items":{"type":"string"}}}}}}}}]}}`)
-	return f
 }
 
 // request is one for a resource, told as plural.version.group; what is namespaced
@@ -76,9 +90,37 @@ func (f fixture) create(resource, body string) *storage.Object {
 }
 
 const (
-	boxes   = "boxes.v1.example.com"
-	secrets = "secrets.v1." // of the group without a name
+	boxes       = "boxes.v1.example.com"
+	secrets     = "secrets.v1." // of the group without a name
+	definitions = "customresourcedefinitions.v1.apiextensions.k8s.io"
 )
+
+// redefine changes the definition of boxes by a JSON patch.
+func (f fixture) redefine(patch string) {
+	f.t.Helper()
+	if _, err := f.Patch(f.request(definitions, "boxes.example.com"), types.JSONPatchType, []byte(patch), false, nil); err != nil {
+		f.t.Fatal(err)
+	}
+}
+
+// servesWhatIsStored fails the test where boxes are served as an older definition says.
+func (f fixture) servesWhatIsStored() {
+	f.t.Helper()
+	stored, _ := f.Catalog.Of("boxes.example.com")
+	o := f.Store.Get(catalog.Definitions, storage.Key{Name: "boxes.example.com"})
+	if o == nil || stored == nil {
+		f.t.Fatalf("the definition is there: %v; it is served: %v", o != nil, stored != nil)
+	}
+	var definition struct {
+		Metadata struct{ Generation int64 }
+	}
+	if err := json.Unmarshal(o.Data, &definition); err != nil {
+		f.t.Fatal(err)
+	}
+	if definition.Metadata.Generation != stored.Generation || stored.DefinitionUID != o.UID {
+		f.t.Errorf("generation %d of %s is served, and %d of %s is stored", stored.Generation, stored.DefinitionUID, definition.Metadata.Generation, o.UID)
+	}
+}
 
 func box(name, more string) string {
 	return fmt.Sprintf(`{"apiVersion":"example.com/v1","kind":"Box","metadata":{"name":%q%s},"spec":{"size":1}}`, name, more)
@@ -167,6 +209,109 @@ func TestObjectsOfOneTypeAreWrittenAtTheSameTime(t *testing.T) {
 	list, err := f.Store.List("events", storage.Selection{Match: func(o *storage.Object) bool { return o.Fields["source"] == "c" }})
 	if err != nil || len(list.Objects) != 4 {
 		t.Errorf("%d events by their source, %v", len(list.Objects), err)
+	}
+}
+
+func TestADefinitionThatServesNoVersionTakesItsObjectsWithIt(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	f.create(boxes, box("a", ""))
+	held := f.create(boxes, box("held", `,"finalizers":["example.com/f"]`))
+	f.redefine(`[{"op":"replace","path":"/spec/versions/0/served","value":false}]`)
+	q := f.request(definitions, "boxes.example.com")
+	if _, err := f.Delete(q, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if n := f.Store.Len(held.Form.(*catalog.Resource).Table); n != 1 {
+		t.Fatalf("%d boxes are left, want the one with a finalizer", n)
+	}
+	f.redefine(`[{"op":"replace","path":"/spec/versions/0/served","value":true}]`)
+	if _, err := f.Patch(f.request(boxes, "held"), types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), false, nil); err != nil {
+		t.Fatal(err)
+	}
+	if slices.Contains(f.Store.Tables(), "boxes.example.com") || f.Store.Get(catalog.Definitions, storage.Key{Name: "boxes.example.com"}) != nil {
+		t.Errorf("tables: %q", f.Store.Tables())
+	}
+	f.define()
+	if n := f.Store.Len("boxes.example.com"); n != 0 {
+		t.Errorf("%d boxes came back", n)
+	}
+}
+
+// Each case does something while another change of the definition, which was stored
+// before it, has not been looked at.
+func TestAChangeThatIsLookedAtLateBringsBackNoOlderDefinition(t *testing.T) {
+	t.Parallel()
+	describe := `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/description","value":"new"}]`
+	remove := func(f fixture) error {
+		_, err := f.Delete(f.request(definitions, "boxes.example.com"), metav1.DeleteOptions{})
+		return err
+	}
+	for name, c := range map[string]struct {
+		held    bool // by a box with a finalizer
+		between storage.Change
+		then    func(fixture)
+	}{
+		"changed while it goes":            {true, storage.Modified, func(f fixture) { f.redefine(describe) }},
+		"there again once it is gone":      {false, storage.Deleted, func(f fixture) { f.define() }},
+		"there again, and changed at once": {false, storage.Deleted, func(f fixture) { f.define(); f.redefine(describe) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			o := options()
+			var f fixture
+			waits := false
+			o.Changed = func(res *catalog.Resource, e *storage.Event) {
+				if waits && res.Table == catalog.Definitions && e.Change == c.between {
+					waits = false
+					c.then(f)
+				}
+			}
+			f = setupWith(t, o)
+			if c.held {
+				f.create(boxes, box("held", `,"finalizers":["example.com/f"]`))
+			}
+			watch, err := f.Store.Watch("boxes.example.com", f.Store.Version())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer watch.Close()
+			waits = true
+			if err := remove(f); err != nil || waits {
+				t.Fatalf("%v, nothing came between: %v", err, waits)
+			}
+			f.servesWhatIsStored()
+			var changed <-chan struct{}
+			for err == nil && changed == nil {
+				_, _, changed, err = watch.Next()
+			}
+			if !errors.Is(err, storage.ErrDropped) {
+				t.Errorf("a watch of what the definition said before goes on: %v", err)
+			}
+			if !c.held {
+				f.create(boxes, box("a", ""))
+			}
+		})
+	}
+}
+
+func TestOfTwoChangesOfADefinitionAtOnceTheLaterOneIsServed(t *testing.T) {
+	t.Parallel()
+	f := setup(t)
+	q := f.request(definitions, "boxes.example.com")
+	for i := range 50 {
+		var wg sync.WaitGroup
+		for j := range 3 {
+			wg.Go(func() {
+				own := *q
+				patch := fmt.Appendf(nil, `[{"op":"add","path":"/spec/versions/0/schema/openAPIV3Schema/description","value":"%d %d"}]`, i, j)
+				if _, err := f.Patch(&own, types.JSONPatchType, patch, false, nil); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		f.servesWhatIsStored()
 	}
 }
 

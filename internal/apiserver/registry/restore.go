@@ -3,6 +3,7 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
@@ -29,12 +30,12 @@ func Restore(o Options, kept Kept) (*Registry, error) {
 	}
 	stored := map[string]*catalog.Resource{}
 	r.eachDefinition(func(definition catalog.Object) {
-		r.serve(meta(definition).GetName(), definition)
+		r.serve(meta(definition).GetName())
 		if res, _, err := catalog.Custom(definition); err == nil {
-			stored[res.Table] = res // also where no version of it is served
+			stored[res.Table] = res // also where nobody had come to establish it
 		}
 	})
-	for _, res := range r.Catalog.Tables() {
+	for _, res := range slices.Concat(r.Catalog.Tables(), r.Catalog.Definitions()) {
 		stored[res.Table] = res
 	}
 	for table, objects := range kept.Objects {
@@ -115,17 +116,12 @@ func (r *Registry) resume() {
 	r.eachDefinition(func(definition catalog.Object) {
 		name := meta(definition).GetName()
 		if meta(definition).GetDeletionTimestamp() != nil {
-			r.serve(name, definition)
+			r.serve(name)
 			r.emptyDefinition(name)
 			return
 		}
-		key := storage.Key{Name: name}
-		r.settle(res, key, r.establish)
-		if o := r.Store.Get(res.Table, key); o != nil {
-			if now, err := r.Decode(res, o); err == nil {
-				r.serve(name, now)
-			}
-		}
+		r.settle(res, storage.Key{Name: name}, r.establish)
+		r.serve(name)
 	})
 	if r.NoControllers {
 		return
