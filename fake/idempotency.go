@@ -17,8 +17,9 @@ const (
 type keeper[A any] struct {
 	lifetime time.Duration // from the answer on; 0 = for ever
 	entries  map[string]*kept[A]
-	// order has the keys whose answer is kept, oldest first, so that what has
-	// outlived its time can be dropped without a walk over all.
+	// order has the answers that are kept, oldest first, so that what has outlived its
+	// time can be dropped without a walk over all. After a restore an older answer of
+	// a key may stand before the one in entries.
 	order []*kept[A]
 }
 
@@ -79,9 +80,16 @@ func (k *keeper[A]) release(key string) {
 // forget drops every kept answer. Keys that run stay.
 func (k *keeper[A]) forget() {
 	for _, e := range k.order {
-		delete(k.entries, e.key)
+		k.drop(e)
 	}
 	k.order = nil
+}
+
+// drop forgets an answer, unless its key has been used again since.
+func (k *keeper[A]) drop(e *kept[A]) {
+	if k.entries[e.key] == e {
+		delete(k.entries, e.key)
+	}
 }
 
 func (k *keeper[A]) expire(now time.Time) {
@@ -90,7 +98,7 @@ func (k *keeper[A]) expire(now time.Time) {
 	}
 	n := 0
 	for n < len(k.order) && now.Sub(k.order[n].at) >= k.lifetime {
-		delete(k.entries, k.order[n].key)
+		k.drop(k.order[n])
 		n++
 	}
 	k.order = k.order[n:]

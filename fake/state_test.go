@@ -410,6 +410,28 @@ func TestWhatAnAirlineHasStaysAsItWas(t *testing.T) {
 	})
 }
 
+func TestAKeyThatIsUsedAgainOnceItHasOutlivedItsTimeIsKeptAsLongAsAnyOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		ctx := t.Context()
+		k := open(t, t.TempDir())
+		must[any](t)(k.bookings.client.Create(ctx, "k", request("one")))
+		time.Sleep(25 * time.Hour)
+		must[any](t)(k.bookings.client.Create(ctx, "k", request("two")))
+		for range 2 { // from the log, and from a snapshot of it
+			k = k.again(t)
+			if again := must[booking.Answer](t)(k.bookings.client.Create(ctx, "k", request("two"))); !again.Replayed {
+				t.Errorf("the answer was not kept\n%s", k.bookings.Transcript())
+			}
+			time.Sleep(time.Hour)
+		}
+		time.Sleep(23 * time.Hour)
+		if again, err := k.bookings.client.Create(ctx, "k", request("three")); err != nil || again.Replayed {
+			t.Errorf("it is kept for too long: %+v, %v", again, err)
+		}
+	})
+}
+
 // files are those of a state, by name.
 func files(t *testing.T, dir string) map[string][]byte {
 	t.Helper()
