@@ -25,7 +25,7 @@ func (s *APIServer) intercept(x *endpoint.Exchange, next func() *endpoint.Answer
 	if len(met.kinds) > 0 {
 		s.journal.update(entry, func(e *APIEntry) { e.Faults = append(e.Faults, met.kinds...) })
 	}
-	if met.delay > 0 && !s.serving.wait(x.Request.Context(), met.delay) {
+	if met.delay > 0 && !s.serving.Wait(x.Request.Context(), met.delay) {
 		s.journal.update(entry, func(e *APIEntry) { e.answered(x, nil) })
 		return nil
 	}
@@ -112,7 +112,7 @@ func (s *APIServer) spoil(x *endpoint.Exchange, a *endpoint.Answer, f *APIFault)
 	case APITimeoutAfter:
 		return endpoint.Failure(apierrors.NewTimeoutError("request did not complete within the allotted timeout", 0))
 	case APILateAnswer:
-		if s.serving.wait(x.Request.Context(), f.Delay) {
+		if s.serving.Wait(x.Request.Context(), f.Delay) {
 			return a
 		}
 	case APITruncated:

@@ -15,6 +15,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
+	"github.com/tetherkube/tether/fake/internal/serving"
 	"github.com/tetherkube/tether/internal/apiserver/catalog"
 	"github.com/tetherkube/tether/internal/apiserver/endpoint"
 	"github.com/tetherkube/tether/internal/apiserver/rbac"
@@ -35,7 +36,7 @@ type APIServer struct {
 	journal  *journal[APIEntry]
 	faults   *apiFaults
 	identity *identity // nil without TLS
-	serving  serving
+	serving  *serving.Serving
 
 	mu    sync.Mutex // guards what follows
 	url   string     // of the last Start
@@ -67,13 +68,14 @@ func newAPIServer(o APIOptions, kept *registry.Kept) (*APIServer, error) {
 		store:   storage.New(o.HistoryLimit),
 		journal: newJournal("API server", o.JournalLimit, o.Log),
 		faults:  &apiFaults{seed: o.Seed, salt: "api fault"},
-		serving: newServing(),
 		ahead:   o.ClockAhead,
 	}
+	carry := serving.Options{Idle: idle}
 	if o.TLS {
 		s.identity = newIdentity()
-		s.serving.tls = s.identity.server
+		carry.TLS = s.identity.server
 	}
+	s.serving = serving.New(s, carry)
 	resources, rights := catalog.New(), rbac.New(s.store)
 	ro := registry.Options{
 		Store: s.store, Catalog: resources, Now: s.now, Seed: o.Seed, Admit: s.admissions(), NoControllers: o.NoControllers,
@@ -89,7 +91,7 @@ func newAPIServer(o APIOptions, kept *registry.Kept) (*APIServer, error) {
 	}
 	s.handler = &endpoint.Handler{
 		Store: s.store, Catalog: resources, Registry: s.registry, Now: s.now, Authenticate: s.authenticate,
-		Intercept: s.intercept, Tap: s.tap, Stir: s.faults.stir, Closing: s.serving.closing,
+		Intercept: s.intercept, Tap: s.tap, Stir: s.faults.stir, Closing: s.serving.Closing(),
 		BookmarkEvery: o.BookmarkInterval, WatchFor: 30 * time.Minute,
 	}
 	if o.RBAC {
@@ -124,7 +126,7 @@ func (s *APIServer) Version() uint64 { return s.store.Version() }
 // Start listens on a TCP address, as 127.0.0.1:0, and serves until Close. It may
 // be called for more than one address.
 func (s *APIServer) Start(address string) error {
-	got, err := s.serving.listen(address, s)
+	got, err := s.serving.Listen(address)
 	if err != nil {
 		return fmt.Errorf("fake: API server: %w", err)
 	}
@@ -158,7 +160,7 @@ func (s *APIServer) URL() string {
 // Transport is a new transport that reaches the server over memory, whatever the
 // URL's host. The server closes it. It has no token.
 func (s *APIServer) Transport() *http.Transport {
-	t := s.serving.transport(s)
+	t := s.serving.Transport()
 	if s.identity != nil {
 		t.TLSClientConfig = s.identity.client.Clone()
 	}
@@ -191,7 +193,7 @@ func (s *APIServer) config(token string) *rest.Config {
 		c.CAData = s.identity.authority
 	}
 	if strings.HasSuffix(c.Host, "//"+memoryHost) {
-		c.Dial = s.serving.dialer(s)
+		c.Dial = s.serving.Dialer()
 	}
 	return c
 }
@@ -221,13 +223,13 @@ func (s *APIServer) Kubeconfig() ([]byte, error) {
 // Close cuts what runs, and returns when nothing of the server runs any more. It
 // may be called more than once, and without a Start. The journal can be read
 // afterwards.
-func (s *APIServer) Close() { s.serving.close() }
+func (s *APIServer) Close() { s.serving.Close() }
 
 // ServeHTTP serves one request.
 func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.serving.enter() {
+	if !s.serving.Enter() {
 		panic(http.ErrAbortHandler)
 	}
-	defer s.serving.running.Done()
+	defer s.serving.Leave()
 	s.handler.ServeHTTP(w, r)
 }

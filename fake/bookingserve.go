@@ -16,10 +16,10 @@ import (
 // ServeHTTP answers one request. Where a fault cuts the connection it panics with
 // http.ErrAbortHandler, as net/http has it.
 func (s *BookingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if !s.serving.enter() {
+	if !s.serving.Enter() {
 		panic(http.ErrAbortHandler)
 	}
-	defer s.serving.running.Done()
+	defer s.serving.Leave()
 
 	c, allow := route(r.Method, r.URL.Path)
 	if c.op == "" {
@@ -168,7 +168,7 @@ func (s *BookingServer) carryOut(ctx context.Context, caller string, c bookingCa
 		if !mutation {
 			over = ctx
 		}
-		if !s.serving.wait(over, m.delay) {
+		if !s.serving.Wait(over, m.delay) {
 			s.releaseKey(caller, c)
 			panic(http.ErrAbortHandler)
 		}
@@ -207,7 +207,7 @@ func forcedProblem(k booking.Kind) *booking.Problem {
 func (s *BookingServer) commit(caller string, c bookingCall, forced *booking.Problem, e *note[BookingEntry]) (outcome, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.serving.over() {
+	if s.serving.Over() {
 		return outcome{}, false
 	}
 	o := s.operateLocked(caller, c, forced)
@@ -330,8 +330,8 @@ func (s *BookingServer) releaseKey(caller string, c bookingCall) {
 // then: what it meets, its own key included, is judged when it lands.
 func (s *BookingServer) landLater(caller string, c bookingCall, d time.Duration, e *note[BookingEntry]) {
 	arrived := s.journal.get(e)
-	s.serving.running.Go(func() {
-		if !s.serving.wait(context.Background(), d) {
+	s.serving.Go(func() {
+		if !s.serving.Wait(context.Background(), d) {
 			return
 		}
 		landed := s.journal.add(BookingEntry{
@@ -364,7 +364,7 @@ func (s *BookingServer) spoil(ctx context.Context, w http.ResponseWriter, o outc
 	case BookingInternalAfter:
 		return faultAnswer(w.Header(), BookingFault{Kind: BookingInternal, RetryAfter: f.RetryAfter})
 	case BookingLateAnswer:
-		if !s.serving.wait(ctx, f.Delay) {
+		if !s.serving.Wait(ctx, f.Delay) {
 			panic(http.ErrAbortHandler)
 		}
 	}

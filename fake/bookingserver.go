@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/tetherkube/tether/booking"
+	"github.com/tetherkube/tether/fake/internal/serving"
 	"github.com/tetherkube/tether/internal/wal"
 )
 
@@ -124,6 +125,9 @@ func CallerOf(token string) string {
 	return "caller-" + hex.EncodeToString(sum[:4])
 }
 
+// idle is how long a server keeps a connection without a request.
+const idle = 2 * time.Minute
+
 // BookingServer is a booking API whose bookings live in memory, or with a [State] on
 // the disk as well. It is an
 // http.Handler; to be reached it is started with Start, or asked for a Transport,
@@ -132,7 +136,7 @@ type BookingServer struct {
 	options BookingOptions
 	journal *journal[BookingEntry]
 	faults  *bookingFaults
-	serving serving
+	serving *serving.Serving
 
 	mu      sync.Mutex // guards what follows
 	url     string
@@ -153,11 +157,10 @@ func NewBookingServer(o BookingOptions) *BookingServer {
 		panic(fmt.Sprintf("fake: NewBookingServer: %v", err))
 	}
 	o = o.withDefaults()
-	return &BookingServer{
+	s := &BookingServer{
 		options: o,
 		journal: newJournal("booking server", o.JournalLimit, o.Log),
 		faults:  &bookingFaults{seed: o.Seed, salt: "fault"},
-		serving: newServing(),
 		url:     "http://booking.memory",
 		store:   newBookingStore(),
 		keys:    keeper[outcome]{lifetime: o.KeyLifetime},
@@ -165,12 +168,14 @@ func NewBookingServer(o BookingOptions) *BookingServer {
 		lag:     o.ReferenceLag,
 		soldOut: map[[3]string]bool{},
 	}
+	s.serving = serving.New(s, serving.Options{Idle: idle})
+	return s
 }
 
 // Start listens on a TCP address, as 127.0.0.1:0, and serves until Close. It may
 // be called for more than one address.
 func (s *BookingServer) Start(address string) error {
-	got, err := s.serving.listen(address, s)
+	got, err := s.serving.Listen(address)
 	if err != nil {
 		return fmt.Errorf("fake: booking server: %w", err)
 	}
@@ -190,7 +195,7 @@ func (s *BookingServer) URL() string {
 
 // Transport is a new transport that reaches the server without a socket, whatever
 // the URL's host. The server closes it.
-func (s *BookingServer) Transport() *http.Transport { return s.serving.transport(s) }
+func (s *BookingServer) Transport() *http.Transport { return s.serving.Transport() }
 
 // Client is an HTTP client over a new Transport.
 func (s *BookingServer) Client() *http.Client { return &http.Client{Transport: s.Transport()} }
@@ -198,7 +203,7 @@ func (s *BookingServer) Client() *http.Client { return &http.Client{Transport: s
 // Close cuts what runs, drops commits that have not landed, and returns when
 // nothing of the server runs any more. It may be called more than once, and
 // without a Start. State and journal can be read afterwards.
-func (s *BookingServer) Close() { s.serving.close() }
+func (s *BookingServer) Close() { s.serving.Close() }
 
 // clock is the time as it stands in bookings.
 func clock() time.Time { return time.Now().UTC().Truncate(time.Millisecond) }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tetherkube/tether/fake"
+	"github.com/tetherkube/tether/fake/internal/serving"
 )
 
 // Options configure [Run]. The zero value works.
@@ -76,7 +77,7 @@ type World struct {
 	// Booking is the booking API.
 	Booking *fake.BookingServer
 
-	outside     *outside // nil: it is Booking
+	outside     *serving.Serving // nil: it is Booking
 	t           *testing.T
 	stopTimeout time.Duration
 	processes   []*Process
@@ -105,7 +106,7 @@ func Run(t *testing.T, o Options, f func(ctx context.Context, t *testing.T, w *W
 			t: t, stopTimeout: o.StopTimeout,
 		}
 		if o.Outside != nil {
-			w.outside = serveOutside(o.Outside)
+			w.outside = serving.New(o.Outside, serving.Options{})
 		}
 		// After f, whether it returned, failed or panicked. It is no Cleanup, for t's
 		// context has ended by then, and programs would stop all at once.
@@ -120,7 +121,7 @@ func (w *World) close(seed uint64) {
 		w.processes[i].finish()
 	}
 	if w.outside != nil {
-		w.outside.close()
+		w.outside.Close()
 	}
 	w.API.Close()
 	w.Booking.Close()

@@ -79,7 +79,7 @@ func (w *World) start(nth int, how Death, program Program) *Process {
 	cluster.Wrap(func(next http.RoundTripper) http.RoundTripper { return mortal{p, next} })
 	transport := w.Booking.Transport()
 	if w.outside != nil {
-		transport = w.outside.transport()
+		transport = w.outside.Transport()
 	}
 	transport.DialContext = p.network.dialer(transport.DialContext)
 	client := &http.Client{Transport: mortal{p, transport}}
