@@ -324,6 +324,27 @@ func TestAFixedFareCannotBeChanged(t *testing.T) {
 	must[booking.Answer](t)(s.client.Change(ctx, "k4", b.ID, now.Version, booking.Change{DepartureDate: ptr("2027-06-01")}))
 }
 
+func TestATokenThatIsRefusedHasNoCaller(t *testing.T) {
+	s := setup(t, fake.BookingOptions{
+		Authenticate: func(token string) (string, bool) { return "caller " + token, token != "two" },
+		RateLimit:    fake.RateLimit{Requests: 1, Window: time.Hour},
+	})
+	fault := s.Inject(fake.BookingFault{Kind: fake.BookingInternal, Caller: "caller two"})
+	refused := client(t, s.BookingServer, "two")
+	for _, key := range []string{"k1", "k2"} {
+		_, err := refused.Create(t.Context(), key, request("r"))
+		wantKind(t, s.BookingServer, err, booking.Unauthorized, booking.Denied)
+	}
+	must[booking.Answer](t)(s.client.Create(t.Context(), "k3", request("r")))
+	var callers []string
+	for _, e := range s.Journal() {
+		callers = append(callers, e.Caller)
+	}
+	if diff := cmp.Diff([]string{"", "", "caller one"}, callers); diff != "" || fault.Met() != 0 {
+		t.Errorf("met %d; callers (-want +got):\n%s", fault.Met(), diff)
+	}
+}
+
 func TestListsArePagedCompleteAndPerCaller(t *testing.T) {
 	s := setup(t, fake.BookingOptions{ReferenceUniqueness: fake.UniqueNone})
 	ctx := t.Context()

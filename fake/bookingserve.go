@@ -29,12 +29,7 @@ func (s *BookingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := c.read(w, r); err != nil {
 		panic(http.ErrAbortHandler)
 	}
-	token := bearer(r.Header)
-	var caller string
-	known := false
-	if token != "" {
-		caller, known = s.options.Authenticate(token)
-	}
+	caller, known := s.callerOf(r)
 	sub := s.subjectOf(c, caller)
 	met := s.faults.meet(sub, time.Now())
 	e := s.journal.add(BookingEntry{
@@ -68,6 +63,18 @@ func (s *BookingServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	status = answer.status
 	answer.send(w)
+}
+
+// callerOf names who sends a request; nobody where the token is refused, whatever
+// Authenticate says of it.
+func (s *BookingServer) callerOf(r *http.Request) (caller string, known bool) {
+	if token := bearer(r.Header); token != "" {
+		caller, known = s.options.Authenticate(token)
+	}
+	if !known {
+		caller = ""
+	}
+	return caller, known
 }
 
 func kindOf(p *booking.Problem) booking.Kind {

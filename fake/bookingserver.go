@@ -39,8 +39,8 @@ type BookingOptions struct {
 	// RateLimit holds for each caller [none].
 	RateLimit RateLimit
 	// Authenticate names the caller that a token stands for, or refuses it [any
-	// token, each a caller of its own]. The name is in the journal: it must not be
-	// the token.
+	// token, each a caller of its own]. The name is in the journal, unless the token
+	// is refused, and faults may ask for it: it must not be the token.
 	Authenticate func(token string) (caller string, ok bool)
 	// Currency of the fares [EUR].
 	Currency string
