@@ -66,7 +66,8 @@ func (r *Registry) update(q *Request, change func(old catalog.Object) (catalog.O
 	if err := r.checkVersion(q, meta(obj), meta(old)); err != nil {
 		return Result{}, err
 	}
-	if obj, err = r.prepareUpdate(q, obj, old); err != nil {
+	obj, changed, err := r.prepareUpdate(q, obj, old)
+	if err != nil {
 		return Result{}, err
 	}
 	if r.emptied(q, obj, old) {
@@ -77,7 +78,7 @@ func (r *Registry) update(q *Request, change func(old catalog.Object) (catalog.O
 		}
 		return Result{Object: r.At(q.Resource, obj, stored.Version), Deleted: true, Before: stored}, nil
 	}
-	if same(obj, old) {
+	if !changed {
 		return Result{Object: stored, Before: stored, After: stored}, nil
 	}
 	return r.replace(q, stored, obj)
@@ -228,8 +229,9 @@ func decimal(s string) bool {
 	return true
 }
 
-// prepareUpdate keeps from old what the request may not change, and validates.
-func (r *Registry) prepareUpdate(q *Request, obj, old catalog.Object) (catalog.Object, error) {
+// prepareUpdate keeps from old what the request may not change, and validates. It says
+// whether anything is left that differs.
+func (r *Registry) prepareUpdate(q *Request, obj, old catalog.Object) (now catalog.Object, changed bool, err error) {
 	res := q.Resource
 	before := meta(old)
 	switch q.Subresource {
@@ -265,13 +267,12 @@ func (r *Registry) prepareUpdate(q *Request, obj, old catalog.Object) (catalog.O
 		}
 	}
 	if err := validate(q, obj, old); err != nil {
-		return nil, err
+		return nil, false, err
 	}
 	if q.Subresource == "" {
 		q.warnings(obj, old)
 	}
-	keepTimes(obj, old)
-	return obj, nil
+	return obj, !keepTimes(obj, old), nil
 }
 
 // onlyStatus is old with the status of obj. A custom resource's metadata does not
@@ -309,28 +310,53 @@ func onlyStatus(res *catalog.Resource, obj, old catalog.Object) catalog.Object {
 	return now
 }
 
-// keepTimes takes the old managed fields where nothing but their times differs, so
-// that a write without a change writes nothing.
-func keepTimes(obj, old catalog.Object) {
+// keepTimes takes the old managed fields where nothing but their times differs, so that
+// a write without a change writes nothing; it says whether it is one.
+func keepTimes(obj, old catalog.Object) bool {
 	was, now := meta(old).GetManagedFields(), meta(obj).GetManagedFields()
 	if !catalog.ManagedFieldsAlike(was, now) {
-		return
+		return false
 	}
 	m, before := catalog.Child(obj, "metadata"), catalog.Child(old, "metadata")
 	kept := m["managedFields"]
 	if list, ok := before["managedFields"]; ok {
 		m["managedFields"] = list
 	}
-	if !same(obj, old) {
-		m["managedFields"] = kept
-		if kept == nil {
-			delete(m, "managedFields")
-		}
+	if same(obj, old) {
+		return true
 	}
+	m["managedFields"] = kept
+	if kept == nil {
+		delete(m, "managedFields")
+	}
+	return false
 }
 
-// same says whether two objects are stored as the same bytes.
+// same says whether two objects are stored as the same bytes. It looks no further than
+// to the first difference, and encodes no more than what is of two types.
 func same(a, b catalog.Object) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for key, v := range a {
+		if w, ok := b[key]; !ok || !sameValue(v, w) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameValue(a, b any) bool {
+	switch x := a.(type) {
+	case catalog.Object:
+		if y, ok := b.(catalog.Object); ok && (x == nil) == (y == nil) {
+			return same(x, y)
+		}
+	case []any:
+		if y, ok := b.([]any); ok && (x == nil) == (y == nil) {
+			return slices.EqualFunc(x, y, sameValue)
+		}
+	}
 	if reflect.DeepEqual(a, b) {
 		return true
 	}
