@@ -260,6 +260,36 @@ func events(w watch.Interface, n int) (seen []string) {
 	return seen
 }
 
+// Where many watch one resource, each waits for more events to come together.
+func TestAWatchThatWasCutBeforeItBeganSlowsNoOther(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		a := apiSetup(t, fake.APIOptions{})
+		fault := a.Inject(fake.APIFault{Kind: fake.APICutAfter, Verb: "watch"})
+		for range 20 {
+			if w, err := a.boxes.Watch(t.Context(), metav1.ListOptions{}); err == nil && len(events(w, 1)) > 0 { // client-go makes an empty one of the cut
+				t.Error("a watch began")
+			}
+		}
+		if fault.Met() < 20 {
+			t.Errorf("the fault met %d watches", fault.Met())
+		}
+		fault.Remove()
+		w := must[watch.Interface](t)(a.boxes.Watch(t.Context(), metav1.ListOptions{}))
+		defer w.Stop()
+		begin := time.Now()
+		for _, name := range []string{"a", "b", "c"} {
+			a.create(t, box(name))
+			if e := <-w.ResultChan(); e.Type != watch.Added {
+				t.Errorf("%v", e)
+			}
+		}
+		if took := time.Since(begin); took != 0 {
+			t.Errorf("three events took %v", took)
+		}
+	})
+}
+
 func TestAWatchGoesWrongAsTheFaultSays(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {

@@ -37,8 +37,9 @@ type Exchange struct {
 	// Listed is the version that a list or a watch began with.
 	Listed uint64
 
-	known    bool  // authenticated
-	bodyErr  error // of reading Body
+	over     func() // gives back what the answer holds, whether it is sent or not; nil for nothing
+	known    bool   // authenticated
+	bodyErr  error  // of reading Body
 	accepted accepted
 	warnings []string
 }

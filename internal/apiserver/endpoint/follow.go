@@ -16,9 +16,6 @@ func (s *stream) serve(w http.ResponseWriter) {
 	s.w, s.flush = w, http.NewResponseController(w).Flush
 	w.Header().Set("Cache-Control", "no-cache, private")
 	w.WriteHeader(http.StatusOK)
-	if s.cursor != nil {
-		defer s.cursor.Close()
-	}
 	if s.failed != nil {
 		s.fail(s.failed)
 		return

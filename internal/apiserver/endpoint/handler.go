@@ -54,6 +54,11 @@ const longestBody = 3 << 20
 // ServeHTTP serves one request.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &Exchange{Request: r, Target: parse(r)}
+	defer func() {
+		if x.over != nil {
+			x.over()
+		}
+	}()
 	x.User, x.known = h.Authenticate(r)
 	x.bodyErr = x.read()
 	var a *Answer

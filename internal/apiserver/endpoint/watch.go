@@ -32,6 +32,9 @@ func (h *Handler) watch(x *Exchange, res *catalog.Resource) (*Answer, error) {
 		}
 		s.failed = apierrors.NewResourceExpired(fmt.Sprintf("too old resource version: %s (%d)", o.ResourceVersion, h.Store.Version()))
 	}
+	if s.cursor != nil {
+		x.over = s.cursor.Close
+	}
 	if o.TimeoutSeconds != nil && *o.TimeoutSeconds > 0 {
 		s.last = time.Duration(*o.TimeoutSeconds) * time.Second
 	} else {
