@@ -72,7 +72,7 @@ func subjectOf(x *endpoint.Exchange) apiSubject {
 // instead is the answer to a request that is not carried out; nil cuts it.
 func instead(x *endpoint.Exchange, f *APIFault) *endpoint.Answer {
 	gr := schema.GroupResource{Group: x.Group, Resource: x.Resource}
-	seconds := int((f.RetryAfter + time.Second - 1) / time.Second)
+	seconds := wholeSeconds(f.RetryAfter)
 	var err *apierrors.StatusError
 	switch f.Kind {
 	case APITooManyRequests:

@@ -59,16 +59,14 @@ func (s *BookingServer) settleLocked(r *bookingRecord, now time.Time) {
 	for len(r.plan) > 0 && !r.plan[0].at.After(now) {
 		next := r.plan[0]
 		r.plan = r.plan[1:]
-		// A version never gets an earlier time than the one before it.
-		plannable[next.kind](s, r, latest(next.at, r.current.UpdatedAt))
+		plannable[next.kind](s, r, r.notBefore(next.at))
 	}
 }
 
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
+// notBefore is at, or the time of the last version where that is later: none gets an
+// earlier time than the one before it.
+func (r *bookingRecord) notBefore(at time.Time) time.Time {
+	return slices.MaxFunc([]time.Time{at, r.current.UpdatedAt}, time.Time.Compare)
 }
 
 func confirm(s *BookingServer, r *bookingRecord, now time.Time) {
@@ -139,7 +137,7 @@ func (s *BookingServer) airline(id, what string, do act) error {
 	now := clock()
 	s.settleLocked(r, now)
 	next := r.clone()
-	do(s, next, latest(now, r.current.UpdatedAt))
+	do(s, next, r.notBefore(now))
 	if next.version == r.version {
 		return fmt.Errorf("fake: %s: booking %s is %s", what, id, r.current.Status)
 	}

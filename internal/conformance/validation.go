@@ -77,6 +77,29 @@ var validation = []behaviour{
 			t.Errorf("%d %s", a.code, a.body)
 		}
 	}},
+	{"What a patch has twice is warned of, and refused when strict", func(t *testing.T, e *env) {
+		e.post(t, widgetsPath, widget("a", `{"size":1}`))
+		e.post(t, configMaps, configMap("c", `{"k":"v"}`))
+		for _, c := range []struct{ path, kind, body, field string }{
+			{widgetsPath + "/a", mergePatch, `{"spec":{"size":2,"size":3}}`, "spec.size"},
+			{configMaps + "/c", mergePatch, `{"data":{"k":"w","k":"x"}}`, "data.k"},
+			{configMaps + "/c", strategic, `{"data":{"k":"y","k":"z"}}`, "data.k"},
+		} {
+			want := []string{`duplicate field "` + c.field + `"`}
+			a := e.do(t, request{method: http.MethodPatch, path: c.path, contentType: c.kind, body: c.body})
+			if diff := cmp.Diff(want, a.warnings()); a.code != http.StatusOK || diff != "" {
+				t.Errorf("%s: %d, warnings (-want +got):\n%s", c.body, a.code, diff)
+			}
+			a = e.do(t, request{method: http.MethodPatch, path: c.path + "?fieldValidation=Strict", contentType: c.kind, body: c.body})
+			if got := a.object(t).text("message"); a.code != 422 || !strings.HasSuffix(got, "strict decoding error: "+want[0]) {
+				t.Errorf("%s, strict: %d %s", c.body, a.code, got)
+			}
+			a = e.do(t, request{method: http.MethodPatch, path: c.path + "?fieldValidation=Ignore", contentType: c.kind, body: c.body})
+			if w := a.warnings(); a.code != http.StatusOK || len(w) != 0 {
+				t.Errorf("%s, ignored: %d %q", c.body, a.code, w)
+			}
+		}
+	}},
 	{"An apply of an unknown field is a server error", func(t *testing.T, e *env) {
 		e.refused(t, request{method: http.MethodPatch, path: widgetsPath + "/a?fieldManager=m", contentType: applyPatch, body: widget("a", `{"odd":1}`)}, 500,
 			failure(500, "", "failed to create typed patch object (/a; $GROUP/v1, Kind=Widget): .spec.odd: field not declared in schema", ""))

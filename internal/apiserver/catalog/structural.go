@@ -7,6 +7,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kjson "k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -41,7 +42,7 @@ func (t *structuralType) Decode(media string, body []byte, strict bool) (Object,
 	if media != runtime.ContentTypeJSON && media != runtime.ContentTypeYAML {
 		return nil, nil, fmt.Errorf("no serializer for %q", media)
 	}
-	serializer := kjson.NewSerializerWithOptions(kjson.DefaultMetaFactory, creating{}, creating{},
+	serializer := kjson.NewSerializerWithOptions(kjson.DefaultMetaFactory, unstructuredscheme.NewUnstructuredCreator(), unstructuredscheme.NewUnstructuredObjectTyper(),
 		kjson.SerializerOptions{Yaml: media == runtime.ContentTypeYAML, Strict: strict})
 	into := &unstructured.Unstructured{}
 	_, _, err := serializer.Decode(body, &t.gvk, into)
@@ -68,18 +69,6 @@ func (t *structuralType) Decode(media string, body []byte, strict bool) (Object,
 	}
 	return obj, faults, err
 }
-
-// creating and typing of the JSON serializer: everything is unstructured.
-type creating struct{}
-
-func (creating) New(schema.GroupVersionKind) (runtime.Object, error) {
-	return &unstructured.Unstructured{}, nil
-}
-
-func (creating) ObjectKinds(o runtime.Object) ([]schema.GroupVersionKind, bool, error) {
-	return []schema.GroupVersionKind{o.GetObjectKind().GroupVersionKind()}, false, nil
-}
-func (creating) Recognizes(schema.GroupVersionKind) bool { return true }
 
 func (t *structuralType) Fit(obj Object) (Object, []string, error) {
 	// What is not known goes first: whoever decodes metadata drops it without a word.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -54,14 +55,14 @@ func (h *Handler) objects(x *Exchange, res *catalog.Resource, list storage.List,
 	}
 	b := bytes.NewBuffer(make([]byte, 0, size))
 	b.WriteString(`{"kind":` + strconv.Quote(res.ListKind) + `,"apiVersion":` + strconv.Quote(res.GroupVersion().String()) + `,"metadata":`)
-	meta, err := json.Marshal(listMeta(version, next, list.Remaining))
+	head, err := json.Marshal(listMeta(version, next, list.Remaining))
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
 	if res.Custom && next == "" {
-		meta = append([]byte(`{"continue":"",`), meta[1:]...) // a list without a Go type says it in any case
+		head = append([]byte(`{"continue":"",`), head[1:]...) // a list without a Go type says it in any case
 	}
-	b.Write(meta)
+	b.Write(head)
 	b.WriteString(`,"items":[`)
 	for i, o := range list.Objects {
 		if i > 0 {
@@ -105,11 +106,9 @@ func (h *Handler) shaped(x *Exchange, res *catalog.Resource, objects []*storage.
 	}
 	partial := make([]metav1.PartialObjectMetadata, 0, len(decoded))
 	for _, obj := range decoded {
-		p, err := partialOf(obj)
-		if err != nil {
-			return nil, err
-		}
-		partial = append(partial, p)
+		p := meta.AsPartialObjectMetadata(&unstructured.Unstructured{Object: obj})
+		p.TypeMeta = metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/v1"}
+		partial = append(partial, *p)
 	}
 	if !list {
 		return json.Marshal(partial[0])
@@ -118,16 +117,4 @@ func (h *Handler) shaped(x *Exchange, res *catalog.Resource, objects []*storage.
 		TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadataList", APIVersion: "meta.k8s.io/v1"},
 		ListMeta: listMeta(version, next, remaining), Items: partial,
 	})
-}
-
-func partialOf(obj catalog.Object) (metav1.PartialObjectMetadata, error) {
-	p := metav1.PartialObjectMetadata{TypeMeta: metav1.TypeMeta{Kind: "PartialObjectMetadata", APIVersion: "meta.k8s.io/v1"}}
-	data, err := json.Marshal((&unstructured.Unstructured{Object: obj}).Object["metadata"])
-	if err == nil {
-		err = json.Unmarshal(data, &p.ObjectMeta)
-	}
-	if err != nil {
-		return p, apierrors.NewInternalError(err)
-	}
-	return p, nil
 }

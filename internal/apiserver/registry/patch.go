@@ -10,7 +10,7 @@ import (
 	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured/unstructuredscheme"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kserializer "k8s.io/apimachinery/pkg/runtime/serializer/json"
@@ -103,37 +103,28 @@ func (p *patcher) fit(patched []byte, faults []string) (catalog.Object, error) {
 	return fitted, p.faults(faults, patched)
 }
 
-// duplicates are the fields that a strict reader finds twice in JSON.
-func duplicates(data []byte) (found []string, err error) {
-	serializer := kserializer.NewSerializerWithOptions(kserializer.DefaultMetaFactory, nil, anything{}, kserializer.SerializerOptions{Strict: true})
-	kind := schema.GroupVersionKind{Version: "v1", Kind: "Patch"}
-	_, _, err = serializer.Decode(data, &kind, &unstructured.Unstructured{})
-	strictly, isStrict := runtime.AsStrictDecodingError(err)
-	if !isStrict {
-		return nil, err
+// duplicates are the fields that a strict reader finds twice in a patch, where field
+// validation wants it read so.
+func (p *patcher) duplicates() (found []string) {
+	if p.q.Validation == metav1.FieldValidationIgnore {
+		return nil
 	}
-	for _, e := range strictly.Errors() {
-		found = append(found, e.Error())
+	serializer := kserializer.NewSerializerWithOptions(kserializer.DefaultMetaFactory, unstructuredscheme.NewUnstructuredCreator(),
+		unstructuredscheme.NewUnstructuredObjectTyper(), kserializer.SerializerOptions{Strict: true})
+	kind := schema.GroupVersionKind{Version: "v1", Kind: "Patch"} // most patches say none
+	_, _, err := serializer.Decode(p.patch, &kind, nil)
+	if strictly, isStrict := runtime.AsStrictDecodingError(err); isStrict { // that it is JSON is seen elsewhere
+		for _, e := range strictly.Errors() {
+			found = append(found, e.Error())
+		}
 	}
-	return found, nil
+	return found
 }
-
-// anything types everything as unstructured.
-type anything struct{}
-
-func (anything) ObjectKinds(o runtime.Object) ([]schema.GroupVersionKind, bool, error) {
-	return []schema.GroupVersionKind{o.GetObjectKind().GroupVersionKind()}, false, nil
-}
-func (anything) Recognizes(schema.GroupVersionKind) bool { return true }
 
 func (p *patcher) merge(old catalog.Object) (catalog.Object, error) {
 	var change catalog.Object
 	if err := kjson.Unmarshal(p.patch, &change); err != nil {
 		return nil, apierrors.NewBadRequest(fmt.Sprintf("error decoding patch: %v", err))
-	}
-	var faults []string
-	if p.q.Validation != metav1.FieldValidationIgnore {
-		faults, _ = duplicates(p.patch) // that it is JSON was seen above
 	}
 	current, err := json.Marshal(old)
 	if err != nil {
@@ -143,7 +134,7 @@ func (p *patcher) merge(old catalog.Object) (catalog.Object, error) {
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
 	}
-	return p.fit(patched, faults)
+	return p.fit(patched, p.duplicates())
 }
 
 // longestJSONPatch is how many operations the real server takes.
@@ -198,7 +189,7 @@ func (p *patcher) strategic(old catalog.Object) (catalog.Object, error) {
 	if err != nil {
 		return nil, apierrors.NewInternalError(err)
 	}
-	return p.fit(data, nil)
+	return p.fit(data, p.duplicates())
 }
 
 // apply is server-side apply. A strict reader's faults are of the patch alone.

@@ -2,7 +2,6 @@ package table
 
 import (
 	"strings"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	coordinationv1 "k8s.io/api/coordination/v1"
@@ -235,12 +234,4 @@ func orNone(s string) string {
 		return none
 	}
 	return s
-}
-
-// latest is the later of two times.
-func latest(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-	return a
 }

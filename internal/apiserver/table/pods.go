@@ -89,8 +89,8 @@ func view(p *corev1.Pod) podView {
 
 func (v *podView) restartOf(c corev1.ContainerStatus) {
 	v.restarts += int(c.RestartCount)
-	if t := c.LastTerminationState.Terminated; t != nil {
-		v.restarted = latest(v.restarted, t.FinishedAt.Time)
+	if t := c.LastTerminationState.Terminated; t != nil && t.FinishedAt.After(v.restarted) {
+		v.restarted = t.FinishedAt.Time
 	}
 }
 
