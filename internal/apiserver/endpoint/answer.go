@@ -32,10 +32,6 @@ type Exchange struct {
 
 	// Before and After are the object around what the request did.
 	Before, After *storage.Object
-	// Result is what the verb answered.
-	Result registry.Result
-	// Listed is the version that a list or a watch began with.
-	Listed uint64
 
 	over     func() // gives back what the answer holds, whether it is sent or not; nil for nothing
 	known    bool   // authenticated

@@ -38,8 +38,6 @@ type Handler struct {
 	Stir func() <-chan struct{}
 	// Closing ends every watch once it is closed.
 	Closing <-chan struct{}
-	// Ready says whether the server is [always].
-	Ready func() bool
 	// BookmarkEvery is the time between bookmarks of a watch that wants them.
 	BookmarkEvery time.Duration
 	// WatchFor is how long a watch lasts that does not say; up to twice as long.

@@ -218,7 +218,6 @@ func (h *Handler) list(x *Exchange, res *catalog.Resource) (*Answer, error) {
 	if sel.Match != nil {
 		list.Remaining = 0
 	}
-	x.Listed = list.Version
 	return h.objects(x, res, list, next)
 }
 

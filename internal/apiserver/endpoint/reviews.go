@@ -40,7 +40,7 @@ func (h *Handler) review(x *Exchange, res *catalog.Resource) (*Answer, error) {
 	case "SelfSubjectAccessReview":
 		return h.accessReview(x, res, data)
 	case "SubjectAccessReview":
-		return h.subjectReview(x, data)
+		return h.subjectReview(data)
 	case "SelfSubjectRulesReview":
 		return h.rulesReview(x, data)
 	case "SelfSubjectReview":
@@ -75,7 +75,7 @@ func (h *Handler) accessReview(x *Exchange, res *catalog.Resource, data []byte) 
 	return JSON(http.StatusCreated, review), nil
 }
 
-func (h *Handler) subjectReview(_ *Exchange, data []byte) (*Answer, error) {
+func (h *Handler) subjectReview(data []byte) (*Answer, error) {
 	var review authorizationv1.SubjectAccessReview
 	if err := json.Unmarshal(data, &review); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())

@@ -89,13 +89,11 @@ func (s *stream) begin(o *metainternal.ListOptions) error {
 			list, cursor, err = store.WatchList(table, sel)
 		}
 		s.initial, s.version, s.cursor, s.mark = list.Objects, list.Version, cursor, o.AllowWatchBookmarks
-		s.x.Listed = list.Version
 		return gone(err, s.x)
 	}
 	if asked == 0 {
 		asked = now
 	}
-	s.x.Listed = asked
 	var err error
 	s.cursor, err = store.Watch(table, asked)
 	s.version = asked

@@ -63,7 +63,6 @@ func (h *Handler) done(x *Exchange, res *catalog.Resource, result registry.Resul
 	if err != nil {
 		return nil, err
 	}
-	x.Result = result
 	x.Before, x.After = result.Before, result.After
 	code := http.StatusOK
 	if result.Created {

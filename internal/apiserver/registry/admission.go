@@ -6,7 +6,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tetherkube/tether/internal/apiserver/catalog"
 )
@@ -66,5 +65,3 @@ func (r *Registry) admit(q *Request, operation string, obj, old catalog.Object) 
 	}
 	return fitted, nil
 }
-
-func metav1Uid(s string) types.UID { return types.UID(s) }

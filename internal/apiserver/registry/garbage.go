@@ -7,6 +7,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tetherkube/tether/internal/apiserver/catalog"
 	"github.com/tetherkube/tether/internal/apiserver/storage"
@@ -101,7 +102,7 @@ func (r *Registry) orphaned(ref storage.Ref, uid string) {
 
 // discard deletes an object of that UID as a controller does.
 func (r *Registry) discard(res *catalog.Resource, key storage.Key, uid string, policy metav1.DeletionPropagation) {
-	id := metav1Uid(uid)
+	id := types.UID(uid)
 	var none int64 // nobody is there who would end it within its grace
 	o := metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &id}, GracePeriodSeconds: &none}
 	if policy != "" {
@@ -181,7 +182,7 @@ func (r *Registry) finalizing(res *catalog.Resource, o *storage.Object) {
 			if dependent == nil || found == nil {
 				continue
 			}
-			if r.ownedByOthers(dependent, found, o.UID) {
+			if r.ownedByOthers(found, o.UID) {
 				continue
 			}
 			policy := metav1.DeletePropagationBackground
@@ -196,7 +197,7 @@ func (r *Registry) finalizing(res *catalog.Resource, o *storage.Object) {
 
 // ownedByOthers says whether another owner keeps a dependent: one that stands and
 // is not being deleted in the foreground itself.
-func (r *Registry) ownedByOthers(_ *catalog.Resource, dependent *storage.Object, uid string) bool {
+func (r *Registry) ownedByOthers(dependent *storage.Object, uid string) bool {
 	for _, owner := range dependent.Owners {
 		ref, o := r.Store.ByUID(owner)
 		if owner == uid || o == nil {
@@ -228,7 +229,7 @@ func (r *Registry) finishForeground(uid string) {
 		obj, err := r.Decode(res, found)
 		if err == nil && slices.ContainsFunc(meta(obj).GetOwnerReferences(), func(owner metav1.OwnerReference) bool {
 			return string(owner.UID) == uid && owner.BlockOwnerDeletion != nil && *owner.BlockOwnerDeletion
-		}) && !r.ownedByOthers(res, found, uid) {
+		}) && !r.ownedByOthers(found, uid) {
 			return
 		}
 	}

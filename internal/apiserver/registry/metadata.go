@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/validation"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/tetherkube/tether/internal/apiserver/catalog"
@@ -46,7 +47,7 @@ func matchKind(res *catalog.Resource, u *unstructured.Unstructured) error {
 
 func (r *Registry) fillNew(u *unstructured.Unstructured) {
 	wipe(u)
-	u.SetUID(metav1Uid(r.uid()))
+	u.SetUID(types.UID(r.uid()))
 	u.SetCreationTimestamp(r.now())
 	if u.GetName() == "" && u.GetGenerateName() != "" {
 		u.SetName(r.generate(u.GetGenerateName()))

@@ -4,11 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/tetherkube/tether/internal/apiserver/catalog"
 	"github.com/tetherkube/tether/internal/apiserver/storage"
@@ -88,32 +90,27 @@ func hasSpecFinalizers(obj catalog.Object) bool {
 // preconditions are checked twice by the real server, which words them in two
 // ways; the first is what clients see.
 func preconditions(q *Request, o *storage.Object, version string, p *metav1.Preconditions) error {
-	if p == nil {
-		return nil
-	}
-	refuse := func(text string, args ...any) error {
-		return apierrors.NewConflict(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Kind}, q.Name, fmt.Errorf(text, args...))
-	}
-	if special := q.Resource.Table == catalog.Namespaces || q.Resource.Table == catalog.Definitions; special {
-		refuse = func(text string, args ...any) error {
-			first := "Precondition failed: UID in precondition: %s, UID in object meta: %s"
-			if text[4] == 'R' {
-				first = "Precondition failed: ResourceVersion in precondition: %s, ResourceVersion in object meta: %s"
-			}
-			if q.Resource.Table == catalog.Definitions {
-				first = "p" + first[1:]
-			}
-			return conflict(q, fmt.Errorf(first, args...))
-		}
-	}
-	if p.UID != nil && string(*p.UID) != o.UID {
-		return refuse("the UID in the precondition (%s) does not match the UID in record (%s). The object might have been deleted and then recreated", *p.UID, o.UID)
-	}
-	if p.ResourceVersion != nil && *p.ResourceVersion != version {
-		return refuse("the ResourceVersion in the precondition (%s) does not match the ResourceVersion in record (%s). The object might have been modified",
-			*p.ResourceVersion, version)
+	switch {
+	case p == nil:
+	case p.UID != nil && string(*p.UID) != o.UID:
+		return unmet(q, "UID", string(*p.UID), o.UID, "deleted and then recreated")
+	case p.ResourceVersion != nil && *p.ResourceVersion != version:
+		return unmet(q, "ResourceVersion", *p.ResourceVersion, version, "modified")
 	}
 	return nil
+}
+
+// unmet is the answer to a precondition on a field that has another value.
+func unmet(q *Request, field, want, got, how string) error {
+	first := fmt.Sprintf("Precondition failed: %s in precondition: %s, %s in object meta: %s", field, want, field, got)
+	switch q.Resource.Table {
+	case catalog.Namespaces:
+		return conflict(q, errors.New(first))
+	case catalog.Definitions:
+		return conflict(q, errors.New("p"+strings.TrimPrefix(first, "P")))
+	}
+	return apierrors.NewConflict(schema.GroupResource{Group: q.Resource.Group, Resource: q.Resource.Kind}, q.Name,
+		fmt.Errorf("the %s in the precondition (%s) does not match the %s in record (%s). The object might have been %s", field, want, field, got, how))
 }
 
 // cascade is the finalizers of an object that is deleted with the options: those
@@ -173,7 +170,7 @@ func (r *Registry) deleteNow(q *Request, stored *storage.Object, obj catalog.Obj
 		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"},
 		Status:   metav1.StatusSuccess,
 		Details: &metav1.StatusDetails{
-			Name: q.Name, Group: q.Resource.Group, Kind: q.Resource.Plural, UID: metav1Uid(gone.UID),
+			Name: q.Name, Group: q.Resource.Group, Kind: q.Resource.Plural, UID: types.UID(gone.UID),
 		},
 	}
 	return result, nil

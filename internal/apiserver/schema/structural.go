@@ -16,7 +16,6 @@ const Root = "openAPIV3Schema"
 
 // Structural is a structural schema, or the part of one that is for one field.
 type Structural struct {
-	kind       string // object, array, string, …; empty for int-or-string and what is preserved
 	properties map[string]*Structural
 	// additional is for the values of a map whose keys are no properties; nil where
 	// they are not known. anything says that they may be all that there is.
@@ -27,9 +26,9 @@ type Structural struct {
 	def      any // the default; nil is none
 	nullable bool
 
-	preserve, embedded, intOrString bool
-	listType                        string // empty: atomic
-	listKeys                        []string
+	preserve, embedded bool
+	listType           string // empty: atomic
+	listKeys           []string
 
 	open *spec.Schema // all of the above, and what values must be
 	raw  []byte       // of the root alone: the schema as it was given
@@ -109,12 +108,8 @@ func structural(open *spec.Schema) *Structural {
 	flag := func(name string) bool { on, _ := open.Extensions.GetBool(name); return on }
 	s := &Structural{
 		nullable: open.Nullable, def: open.Default, open: open,
-		preserve:    flag("x-kubernetes-preserve-unknown-fields"),
-		embedded:    flag("x-kubernetes-embedded-resource"),
-		intOrString: flag("x-kubernetes-int-or-string"),
-	}
-	if len(open.Type) == 1 {
-		s.kind = open.Type[0]
+		preserve: flag("x-kubernetes-preserve-unknown-fields"),
+		embedded: flag("x-kubernetes-embedded-resource"),
 	}
 	s.listType, _ = open.Extensions.GetString("x-kubernetes-list-type")
 	s.listKeys, _ = open.Extensions.GetStringSlice("x-kubernetes-list-map-keys")
