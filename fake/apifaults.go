@@ -180,21 +180,10 @@ func (s apiSubject) about() string {
 
 type apiFaults = faultSet[APIFaultKind, apiSubject, APIFault]
 
-// InjectedAPIFault is a fault that a server has.
-type InjectedAPIFault struct {
-	in *injected[APIFaultKind, apiSubject, APIFault]
-}
-
-// Remove takes the fault back. It may be called more than once.
-func (i *InjectedAPIFault) Remove() { i.in.remove() }
-
-// Met is how many requests, or events of watches, the fault has met.
-func (i *InjectedAPIFault) Met() int { return i.in.count() }
-
 // Inject switches a fault on. It panics where [APIFault.Validate] says that the
 // fault is wrong: that is a mistake in the test.
-func (s *APIServer) Inject(f APIFault) *InjectedAPIFault {
-	return &InjectedAPIFault{s.faults.inject(f, s.store.Version())}
+func (s *APIServer) Inject(f APIFault) *InjectedFault {
+	return &InjectedFault{s.faults.inject(f, s.store.Version())}
 }
 
 // ClearFaults removes every fault.

@@ -149,17 +149,6 @@ type (
 	bookingMeeting = meeting[BookingFaultKind, BookingFault]
 )
 
-// InjectedFault is a fault that a server has.
-type InjectedFault struct {
-	in *injected[BookingFaultKind, bookingSubject, BookingFault]
-}
-
-// Remove takes the fault back. It may be called more than once.
-func (i *InjectedFault) Remove() { i.in.remove() }
-
-// Met is how many requests the fault has met.
-func (i *InjectedFault) Met() int { return i.in.count() }
-
 // Inject switches a fault on. It panics where [BookingFault.Validate] says that
 // the fault is wrong: that is a mistake in the test.
 func (s *BookingServer) Inject(f BookingFault) *InjectedFault {

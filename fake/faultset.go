@@ -158,6 +158,20 @@ func (i *injected[K, S, F]) count() int {
 	return i.met
 }
 
+// InjectedFault is a fault that a server has.
+type InjectedFault struct {
+	in interface { // an injected of the server's own kind
+		remove()
+		count() int
+	}
+}
+
+// Remove takes the fault back. It may be called more than once.
+func (i *InjectedFault) Remove() { i.in.remove() }
+
+// Met is how many requests, or events of watches, the fault has met.
+func (i *InjectedFault) Met() int { return i.in.count() }
+
 // meeting is the faults that one subject meets.
 type meeting[K faultKind, F any] struct {
 	kinds   []K

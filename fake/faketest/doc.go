@@ -32,4 +32,8 @@
 //
 // What has no place in the bubble: sockets, other processes, and anything
 // that was made outside of it (a channel, a timer, a t of the outer test).
+//
+// Importing this package replaces ErrorHandlers[1] of apimachinery, which is the whole
+// process's: it waits between errors that nobody handles, by a clock that bubbles do not
+// share. What waits in its place has none.
 package faketest
