@@ -32,6 +32,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/tools/leaderelection"
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
+	"sigs.k8s.io/yaml"
 
 	"github.com/tetherkube/tether/fake"
 )
@@ -189,11 +190,26 @@ func TestAdmissionChangesAndRefusesInPlaceOfCEL(t *testing.T) {
 
 func TestObjectsInTheOptionsAreThereFromTheStart(t *testing.T) {
 	t.Parallel()
+	crates := &unstructured.Unstructured{}
+	if err := yaml.Unmarshal([]byte(strings.NewReplacer("boxes", "crates", "Box", "Crate").Replace(boxes)), &crates.Object); err != nil {
+		t.Fatal(err)
+	}
+	given := crates.DeepCopy()
 	a := apiSetup(t, fake.APIOptions{
-		Manifests: []string{"apiVersion: example.com/v1\nkind: Box\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: space}\n"},
-		Objects:   []runtime.Object{configMap("c"), box("b")},
+		Manifests: []string{
+			"apiVersion: example.com/v1\nkind: Box\nmetadata: {name: a}\n---\napiVersion: v1\nkind: Namespace\nmetadata: {name: space}\n",
+			"apiVersion: example.com/v1\nkind: Crate\nmetadata: {name: d, namespace: space}\n",
+		},
+		Objects: []runtime.Object{configMap("c"), box("b"), crates},
 	})
 	a.mustHave(t, "a", "b")
+	if diff := cmp.Diff(given, crates); diff != "" {
+		t.Errorf("a definition among the objects was changed (-want +got):\n%s", diff)
+	}
+	d := must[*dynamic.DynamicClient](t)(dynamic.NewForConfig(a.Config())).Resource(schema.GroupVersionResource{Group: "example.com", Version: "v1", Resource: "crates"})
+	if crate := must[*unstructured.Unstructured](t)(d.Namespace("space").Get(t.Context(), "d", metav1.GetOptions{})); crate.GetName() != "d" {
+		t.Errorf("%v", crate.Object)
+	}
 	if _, err := a.kube.CoreV1().ConfigMaps("default").Get(t.Context(), "c", metav1.GetOptions{}); err != nil {
 		t.Error(err)
 	}
